@@ -5,7 +5,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/tpsim")
-set(library_parts core kernels ranks reference_model costs sim plans campaigns formats frameworks evidence)
+set(library_parts core kernels ranks reference_model costs sim plans campaigns formats frameworks evidence
+  nsys_reports app answers)
 
 install(TARGETS tpsim RUNTIME)
 if(TARGET tpsim-mpi)

@@ -1,8 +1,8 @@
-# Installs library/tpsim.h as tpsim/tpsim.h with every header that it needs, found by following the
+# Installs app/tpsim.h as tpsim/tpsim.h with every header that it needs, found by following the
 # includes. An include of "core/plan/plan.h" becomes "tpsim/core/plan/plan.h", since a program may
 # have its own core/plan/plan.h.
 cmake_policy(VERSION 3.25)
-set(waiting library/tpsim.h)
+set(waiting app/tpsim.h)
 set(seen "")
 file(REMOVE_RECURSE "${staging_dir}")
 while(waiting)
@@ -18,7 +18,7 @@ while(waiting)
     list(APPEND waiting "${included}")
   endforeach()
   string(REPLACE "#include \"" "#include \"tpsim/" text "${text}")
-  string(REGEX REPLACE "^library/" "" place "${header}")
+  string(REGEX REPLACE "^app/tpsim.h$" "tpsim.h" place "${header}")
   file(WRITE "${staging_dir}/tpsim/${place}" "${text}")
 endwhile()
 file(INSTALL "${staging_dir}/tpsim" DESTINATION "${include_dir}")

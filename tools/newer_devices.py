@@ -17,8 +17,16 @@ BLACKWELL = {
     "streaming_efficiency": 0.85,
     "reduction_efficiency": 0.7,
     "kernel_latency": "2.5 us",
-    "attention_speeds": {"flash1": 0.25, "flash2": 0.4, "flash3": 0.6, "cudnn": 1.0},
 }
+
+
+def blackwell_speeds(flash2):
+    """Returns attention speeds on Blackwell. FlashAttention-2 has no kernel for its tensor cores: 350
+    TFLOP/s forward and 330 backward on a B200 (Dao-AILab/flash-attention issue 1589,
+    meta-pytorch/tritonbench pull request 171)."""
+    return {"attention_speeds": {"flash1": round(0.6 * flash2, 2), "flash2": flash2, "flash3": 0.6, "cudnn": 1.0}}
+
+
 # GPUs whose best attention kernel is FlashAttention-2. Constants without measurements are those of
 # similar GPUs.
 ADA = {
@@ -51,7 +59,9 @@ BLACKWELL_SOURCES = (
     "sustained_clock: least |log error| of products of GB200 and B200 timed for a second against the "
     f"same in short bursts, data/microbench/gemm_newer_gpus.csv.gz; {NARROW_CLOCK}; "
     "streaming_efficiency, kernel_latency: as h200; reduction_efficiency: RMSNorm of cuDNN on GB200 at "
-    f"6.0 TB/s forward and 5.2 backward, {CUDNN}; attention_speeds: as b200-simumax")
+    f"6.0 TB/s forward and 5.2 backward, {CUDNN}; attention_speeds: "
+    "flash2 from 350 and 330 TFLOP/s on a B200, Dao-AILab/flash-attention issue 1589 and "
+    "meta-pytorch/tritonbench pull request 171")
 GB200_FLASH = {"flash_forward_efficiency": 0.645, "flash_backward_efficiency": 0.526}
 GB300_FLASH = {"flash_forward_efficiency": 0.78, "flash_backward_efficiency": 0.572}
 FLASH = "flash efficiencies: Llama 3.1 of 2048 to 8192 tokens by cuDNN on {}, without the ramp, " + CUDNN
@@ -60,16 +70,17 @@ HOPPER = "all constants: as h100-sxm, the same chip"
 MEASURED = [
     {"name": "b200", "facts": "B200-SXM", "smi": "NVIDIA B200", "table": "B200",
      "memory": "183359 MiB", "bandwidth": "8 TB/s", "block_scales": True,
-     "link": NVLINK5, "model": BLACKWELL | GB200_FLASH,
+     "link": NVLINK5, "model": BLACKWELL | blackwell_speeds(0.27) | GB200_FLASH,
      "sources": f"{BLACKWELL_SOURCES}; {FLASH.format('GB200, the same share of its peak')}"},
     {"name": "gb200", "facts": "GB200", "smi": "NVIDIA GB200", "table": "GB200", "block_scales": True, "link": NVLINK5,
-     "model": BLACKWELL | GB200_FLASH, "flash": "GB200",
+     "model": BLACKWELL | blackwell_speeds(0.24) | GB200_FLASH, "flash": "GB200",
      "sources": f"{BLACKWELL_SOURCES}; {FLASH.format('GB200')}"},
     {"name": "b300", "facts": "B300-SXM", "smi": "NVIDIA B300 SXM6 AC", "table": "B300 SXM6 AC",
-     "link": NVLINK5, "block_scales": True, "model": BLACKWELL | GB300_FLASH,
+     "link": NVLINK5, "block_scales": True,
+     "model": BLACKWELL | blackwell_speeds(0.24) | GB300_FLASH,
      "sources": f"{BLACKWELL_SOURCES}; {FLASH.format('GB300, the same share of its peak')}"},
     {"name": "gb300", "facts": "GB300", "smi": "NVIDIA GB300", "table": "GB300", "block_scales": True, "link": NVLINK5,
-     "model": BLACKWELL | GB300_FLASH, "flash": "GB300",
+     "model": BLACKWELL | blackwell_speeds(0.22) | GB300_FLASH, "flash": "GB300",
      "sources": f"{BLACKWELL_SOURCES}; {FLASH.format('GB300')}"},
     {"name": "l40s", "facts": "L40S", "smi": "NVIDIA L40S", "table": "L40S", "collectives": False,
      "model": ADA,

@@ -66,6 +66,15 @@ CauseClass class_of_part(StackPart part) {
   return CauseClass::kAny;
 }
 
+// Whether the kernel exists for the GPU. FlashAttention-3 has kernels for Hopper only, the GPUs
+// with 8-bit formats but without MXFP8 on which it is faster than FlashAttention-2.
+bool runs_on_gpu(StackPart part, std::int64_t value, const Profile& profile) {
+  if (part != StackPart::kAttentionKernel) return true;
+  if (static_cast<AttentionKernel>(value) != AttentionKernel::kFlash3) return true;
+  const AttentionSpeeds& speeds = profile.model.attention_speeds;
+  return profile.device.mxfp8_peak == FlopsPerSecond() && speeds.flash3 > speeds.flash2;
+}
+
 // Adds one candidate for each other value of each software part. Excludes the optimizer, because
 // the user of a log knows which optimizer ran.
 void add_parts(const Scenario& scenario, std::vector<Candidate>& all) {
@@ -73,7 +82,7 @@ void add_parts(const Scenario& scenario, std::vector<Candidate>& all) {
     if (row.part == StackPart::kOptimizerKind) continue;
     const std::int64_t now = row.get(scenario.stack);
     for (const PartWord& word : row.words) {
-      if (word.value == now) continue;
+      if (word.value == now || !runs_on_gpu(row.part, word.value, scenario.profile)) continue;
       Candidate other{fmt::format("{}={}", row.key, word.word), class_of_part(row.part), scenario};
       other.scenario.stack = with_parts(scenario.stack, {{row.part, word.value}});
       all.push_back(std::move(other));

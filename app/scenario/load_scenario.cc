@@ -1,4 +1,3 @@
-#include "sim/step/load_scenario.h"
 
 #include <fmt/format.h>
 
@@ -12,6 +11,7 @@
 #include "core/model/expert_counts.h"
 #include "core/model/model_support.h"
 #include "costs/machine_cluster.h"
+#include "sim/step/completed_stack.h"
 
 namespace tpsim::app {
 namespace {
@@ -261,6 +261,10 @@ Status load_software(const ScenarioRequest& request, const Catalogue& catalogue,
 
 Result<NamedScenario> load_scenario(const ScenarioRequest& request) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  return load_scenario(request, catalogue);
+}
+
+Result<NamedScenario> load_scenario(const ScenarioRequest& request, const Catalogue& catalogue) {
   TPSIM_TRY(EffectiveFile effective, effective_file(request, catalogue));
   const PlanFile& names = effective.file;
   NamedScenario named;
@@ -286,6 +290,19 @@ Result<NamedScenario> executed_here(NamedScenario named) {
   own = completed_stack(std::move(own), {}, scenario);
   scenario.stack = executed_stack(scenario.stack, std::move(own));
   return named;
+}
+
+ScenarioNames names_of(const NamedScenario& named) {
+  return {named.scenario.model.name,
+          named.cluster,
+          named.profile,
+          named.stack,
+          named.parts,
+          named.node_gbps};
+}
+
+Unstated unstated_of(const NamedScenario& named) {
+  return {named.stack_is_default, named.cluster_is_default, named.settings_assumed};
 }
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {

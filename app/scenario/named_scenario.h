@@ -31,6 +31,8 @@ struct NamedScenario {
   std::vector<TriedParts> tried = {};  // tried combinations of searched parts, best first
 };
 
+ScenarioNames names_of(const NamedScenario& named);
+Unstated unstated_of(const NamedScenario& named);
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan);
 
 // Stores the best searched values of software parts in `named`, so that later predictions and saved

@@ -5,16 +5,10 @@
 namespace tpsim::app {
 
 Result<OpenInputs> open_inputs(const NamedScenario& named) {
-  const Unstated unstated{named.stack_is_default, named.cluster_is_default, named.settings_assumed};
+  const Unstated unstated = unstated_of(named);
   if (unstated == Unstated{}) return OpenInputs();
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  const ScenarioNames names{named.scenario.model.name,
-                            named.cluster,
-                            named.profile,
-                            named.stack,
-                            named.parts,
-                            named.node_gbps};
-  return OpenInputs::in(catalogue, named.scenario, names, unstated);
+  return OpenInputs::in(catalogue, named.scenario, names_of(named), unstated);
 }
 
 Field field_of(OpenInput input) {

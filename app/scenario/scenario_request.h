@@ -45,6 +45,7 @@ struct ScenarioRequest {
 // (app/scenario/effective_file.h). The cluster this-machine is the machine that the profile
 // describes. It is the default if the request names such a profile and no cluster.
 Result<NamedScenario> load_scenario(const ScenarioRequest& request);
+Result<NamedScenario> load_scenario(const ScenarioRequest& request, const Catalogue& catalogue);
 
 // Returns the stated model, else that of the plan file, with the stated sequence length.
 Result<ModelSpec> load_model(const ScenarioRequest& request, const Catalogue& catalogue);

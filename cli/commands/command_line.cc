@@ -17,7 +17,6 @@ namespace {
 std::string placeholder(Command command, const OptionRow& row) {
   std::string text = row.value;
   if (row.opt == Opt::kTokens) return command == Command::kRun ? "FILE" : "N";
-  if (row.opt == Opt::kPlot && command == Command::kCompare) return "FILE.svg";
   if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) return "sync|async";
   if (!row.many || command == Command::kSimulate || command == Command::kRun) return text;
   if (text == "N") return "N,N-N";

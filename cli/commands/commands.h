@@ -104,9 +104,4 @@ Status run_rank_alone(const Arguments& arguments, const Terminal& terminal,
 Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                    const Terminal& terminal);
 
-// Writing PNG files needs the GUI program (gui/window/main.cc) next to this one, because only that
-// program links Dear ImGui, GLFW and a font. Both functions fail with kMissing if it was not built.
-Status check_png_program();
-Status write_png_of(const gui::Drawing& drawing, const std::string& path);
-
 }  // namespace tpsim::cli

@@ -136,11 +136,7 @@ Status draw(const std::string& path, const std::vector<ComparedPlan>& all) {
 }  // namespace
 
 Status run_compare(const Arguments& arguments, const Terminal& terminal) {
-  if (arguments.has(Opt::kPlot) && !arguments[Opt::kPlot]->ends_with(".svg")) {
-    return option_error(
-        Opt::kPlot, fmt::format("'{}' is not a file name for a comparison", *arguments[Opt::kPlot]),
-        "it must end in .svg");
-  }
+  TPSIM_TRY_STATUS(check_plot(arguments));
   TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));
   TPSIM_TRY(const std::vector<ScenarioRequest> requests, compare_requests(arguments));
   TPSIM_TRY(const CompareAnswer answer, compare_answer(requests));

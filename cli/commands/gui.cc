@@ -1,8 +1,6 @@
 // tpsim gui: replaces this process by the GUI program. Options of the window are handed on, and the
-// options of `tpsim plan` become a saved view. The GUI program also draws PNG files.
-#include <spawn.h>
+// options of `tpsim plan` become a saved view.
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,7 +16,6 @@
 #include "cli/options/values.h"
 #include "core/base/files.h"
 #include "core/json/json_document.h"
-#include "gui/draw/drawing.h"
 #include "gui/views/saved_view.h"
 
 namespace tpsim::cli {
@@ -128,29 +125,6 @@ Status run_gui(const Arguments& arguments, const Terminal&) {
   TPSIM_TRY(std::vector<std::string> words, words_of(arguments, program));
   execv(program.c_str(), argv_of(words).data());
   return not_started(program, errno);
-}
-
-Status check_png_program() {
-  TPSIM_TRY_STATUS(gui_program("--plot"));
-  return Ok{};
-}
-
-Status write_png_of(const gui::Drawing& drawing, const std::string& path) {
-  TPSIM_TRY(const fs::path program, gui_program("--plot"));
-  TPSIM_TRY(const PrivateFolder folder, PrivateFolder::create());
-  const fs::path shapes = folder.path() / "drawing.json";
-  TPSIM_TRY_STATUS(write_file_atomically(shapes, to_text(gui::json_of(drawing))));
-  std::vector<std::string> words = {program.string(), "--drawing", shapes.string(), "--screenshot",
-                                    path};
-  pid_t child = 0;
-  const int code =
-      posix_spawn(&child, program.c_str(), nullptr, nullptr, argv_of(words).data(), environ);
-  if (code != 0) return not_started(program, code);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return Ok{};
-  return bad_input("was not written: tpsim-gui failed", path);
 }
 
 }  // namespace tpsim::cli

@@ -3,16 +3,15 @@
 #include <fmt/ranges.h>
 
 #include "app/answers/import_answer.h"
+#include "app/answers/plan_answers.h"
 #include "cli/commands/commands.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "core/base/standard_streams.h"
-#include "core/scenario/catalogue.h"
 #include "core/scenario/plan_contents.h"
 #include "core/scenario/plan_json.h"
-#include "plans/questions/open_inputs.h"
 
 namespace tpsim::cli {
 namespace {
@@ -40,8 +39,8 @@ void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
 }
 
 Result<PlannedRun> predicted_run(const PlanFile& file) {
-  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  return simulate(catalogue, file);
+  TPSIM_TRY(SimulatedPlan answer, simulate_answer({.scenario = {.file = file, .predicts = false}}));
+  return std::move(answer.run);
 }
 
 // Returns the predicted step and memory of the plan, or the reason why it cannot be predicted.

@@ -150,20 +150,9 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
          next_view(terminal, arguments, named.cluster, advised_export(named, best.plan));
 }
 
-// Checks the file name of --plot before a long search.
-Status check_picture(const Arguments& arguments) {
-  if (!arguments.has(Opt::kPlot)) return Ok{};
-  const std::string& path = *arguments[Opt::kPlot];
-  if (path.ends_with(".svg")) return Ok{};
-  if (path.ends_with(".png")) return check_png_program();
-  return option_error(Opt::kPlot, fmt::format("'{}' is not a file name of a picture", path),
-                      "it must end in .svg or .png");
-}
-
 Status write_picture(const std::string& path, const PlanAnswer& answer) {
   TPSIM_TRY(const gui::Drawing picture,
             gui::plan_picture(answer.named.scenario, answer.drawn, answer.possible));
-  if (path.ends_with(".png")) return write_png_of(picture, path);
   return write_file_atomically(path, gui::svg_text(picture));
 }
 
@@ -184,6 +173,7 @@ Result<PlanAnswer> answer_of(PlanRequest request, const Terminal& terminal) {
 }  // namespace
 
 Status run_plan(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY_STATUS(check_plot(arguments));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (is_scaling_curve(arguments)) return run_scaling(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling},
@@ -192,7 +182,6 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop}, "--pareto shows the complete Pareto front"));
   }
   TPSIM_TRY(const PlanRequest request, plan_request(arguments, file));
-  TPSIM_TRY_STATUS(check_picture(arguments));
   TPSIM_TRY(const PlanAnswer answer, answer_of(request, terminal));
   const auto& [named, space, found, drawn, possible] = answer;
   const bool found_one = !found.plans.empty();

@@ -49,10 +49,6 @@ std::string scaling_text(const Terminal& terminal, const ScalingAnswer& answer) 
 
 Status draw(const std::string& path, const ScalingAnswer& answer) {
   const NamedScenario& named = answer.named;
-  if (!path.ends_with(".svg")) {
-    return option_error(Opt::kPlot, fmt::format("'{}' is not a file name of a curve", path),
-                        "it must end in .svg");
-  }
   std::vector<gui::ScalingPoint> points;
   for (const ScalingSize& size : answer.sizes) {
     if (size.best) points.push_back({size.gpus, size.best->predicted.tokens_per_s});

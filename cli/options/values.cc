@@ -63,6 +63,16 @@ Error option_error(Opt opt, std::string message, std::string hint) {
   return bad_input(std::move(message), row_of(opt).name, std::move(hint));
 }
 
+Status check_plot(const Arguments& arguments) {
+  if (!arguments.has(Opt::kPlot)) return Ok{};
+  const std::filesystem::path path = *arguments[Opt::kPlot];
+  if (path.extension() == ".svg") return Ok{};
+  return option_error(
+      Opt::kPlot, fmt::format("'{}' is not the name of an SVG file", path.string()),
+      fmt::format("plots are SVG: type --plot {}",
+                  shell_quoted(std::filesystem::path(path).replace_extension(".svg").string())));
+}
+
 Status check_single(const Arguments& arguments, Opt opt, std::size_t values) {
   if (values < 2) return Ok{};
   return option_error(opt, fmt::format("'{}' is more than one value", *arguments[opt]),

@@ -45,6 +45,9 @@ Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt op
 Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt opt,
                                               std::span<const std::string_view> names);
 
+// Fails if --plot names a file that is not an SVG.
+Status check_plot(const Arguments& arguments);
+
 // Returns an error if `values`, the number of values given, is more than one.
 Status check_single(const Arguments& arguments, Opt opt, std::size_t values);
 

@@ -13,6 +13,12 @@
 namespace tpsim::cli {
 namespace {
 
+// Returns the name of the unit that fails and is replaced: a host of an NVLink rack, else a node.
+const char* unit_name(const CampaignReport& report) {
+  const ClusterSpec& cluster = report.named.scenario.cluster;
+  return host_size(cluster) == cluster.gpus_per_node ? "node" : "host";
+}
+
 double days(Seconds time) { return time.value() / (24 * 3600); }
 
 std::string large_text(double number) { return count_text(std::llround(number)); }
@@ -32,7 +38,9 @@ std::string campaign_row(const Terminal& terminal, const char* label,
                      fmt::format(text, values...));
 }
 
-std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
+std::string bill_view(const Terminal& terminal, const CampaignReport& report) {
+  const Campaign& campaign = report.campaign;
+  const std::string spare = fmt::format("spare {}s", unit_name(report));
   const CampaignCost& cost = campaign.cost;
   const Seconds wall = campaign.time.wall();
   std::string interval;
@@ -44,23 +52,25 @@ std::string bill_view(const Terminal& terminal, const Campaign& campaign) {
       campaign_row(terminal, "time", "{}",
                    terminal.paint(fmt::format("{:.1f} days", days(wall)), Ink::kBold) + interval +
                        fmt::format(", goodput {}", percent_text(campaign.time.goodput())));
-  text += campaign_row(terminal, "GPU-hours", "{} on {} GPUs; {} with spare nodes",
+  text += campaign_row(terminal, "GPU-hours", "{} on {} GPUs; {} with {}",
                        terminal.paint(large_text(cost.gpu_hours), Ink::kBold),
-                       count_text(campaign.gpus), large_text(cost.reserved_hours));
-  text += campaign_row(terminal, "energy", "{} of the GPUs alone, {} in total; {} with spare nodes",
+                       count_text(campaign.gpus), large_text(cost.reserved_hours), spare);
+  text += campaign_row(terminal, "energy", "{} of the GPUs alone, {} in total; {} with {}",
                        terminal.paint(energy_text(cost.gpu_kwh), Ink::kBold),
-                       energy_text(cost.total_kwh), energy_text(cost.reserved_total_kwh));
-  text += campaign_row(terminal, "CO2", "{} of the GPUs alone, {} in total; {} with spare nodes",
+                       energy_text(cost.total_kwh), energy_text(cost.reserved_total_kwh), spare);
+  text += campaign_row(terminal, "CO2", "{} of the GPUs alone, {} in total; {} with {}",
                        mass_text(cost.gpu_co2_t), mass_text(cost.total_co2_t),
-                       mass_text(cost.reserved_total_co2_t));
-  return text + campaign_row(terminal, "money", "{} USD; {} with spare nodes",
+                       mass_text(cost.reserved_total_co2_t), spare);
+  return text + campaign_row(terminal, "money", "{} USD; {} with {}",
                              terminal.paint(large_text(cost.usd_run), Ink::kBold),
-                             large_text(cost.usd));
+                             large_text(cost.usd), spare);
 }
 
-std::string time_view(const Terminal& terminal, const CampaignTime& time, CheckpointKind kind) {
+std::string time_view(const Terminal& terminal, const CampaignReport& report) {
+  const CampaignTime& time = report.campaign.time;
+  const CheckpointKind kind = report.request.checkpoints;
   Table table({{"", Align::kLeft}, {"days"}, {"share"}, {"", Align::kLeft}});
-  const auto add = [&](const char* name, Seconds part, const char* note) {
+  const auto add = [&](const char* name, Seconds part, const std::string& note) {
     table.add_row({name, fmt::format("{:.2f}", days(part)),
                    Cell(percent_text(part / time.wall()), Ink::kDim), Cell(note, Ink::kDim)});
   };
@@ -69,7 +79,8 @@ std::string time_view(const Terminal& terminal, const CampaignTime& time, Checkp
       kind == CheckpointKind::kSync ? "training waits for storage"
                                     : "copied to the hosts, written while training continues");
   add("failures", time.failures, "expected lost work and restarts");
-  add("waiting for repair", time.waiting, "while no spare node is left");
+  add("waiting for repair", time.waiting,
+      fmt::format("while no spare {} is left", unit_name(report)));
   add("downtime", time.downtime, "as assumed below");
   return table.text(terminal);
 }
@@ -95,7 +106,9 @@ std::string steps_view(const Terminal& terminal, const Campaign& campaign,
   return text;
 }
 
-std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
+std::string failures_view(const Terminal& terminal, const CampaignReport& report) {
+  const Campaign& campaign = report.campaign;
+  const std::string unit = unit_name(report);
   const CampaignCheckpoints& c = campaign.checkpoints;
   const Replays& r = campaign.replays;
   const Replays& unlimited = campaign.unlimited;
@@ -108,8 +121,9 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
                    count_text(c.count), duration_text(c.interval), count_text(c.steps));
   text += campaign_row(terminal, "best interval", "{}; {} by Daly's formula, {} by Young's",
                        duration_text(c.best), duration_text(c.daly), duration_text(c.young));
-  text += campaign_row(terminal, "a node fails", "every {}; {:.1f} times in the run",
-                       duration_text(campaign.mtbf), r.failures);
+  text +=
+      campaign_row(terminal, fmt::format("a {} fails", unit).c_str(),
+                   "every {}; {:.1f} times in the run", duration_text(campaign.mtbf), r.failures);
   text += campaign_row(terminal, "closed form",
                        "{:.2f} days; mean of {} simulated runs: {:.2f} +- {:.2f} days (95 %)",
                        days(expected), count_text(unlimited.campaigns), days(unlimited.mean),
@@ -117,9 +131,9 @@ std::string failures_view(const Terminal& terminal, const Campaign& campaign) {
   text += campaign_row(terminal, "simulated",
                        "median {:.1f} days; 90 % of the simulated runs take {:.1f} to {:.1f}",
                        days(r.median), days(r.low), days(r.high));
-  return text + campaign_row(terminal, "spare nodes",
-                             "{}; with {}, the run lacks a node 1 % of the time",
-                             campaign.spare_nodes, campaign.spare_nodes_wanted);
+  return text + campaign_row(terminal, fmt::format("spare {}s", unit).c_str(),
+                             "{}; with {}, the run lacks a {} 1 % of the time",
+                             campaign.spare_nodes, campaign.spare_nodes_wanted, unit);
 }
 
 std::string replan_view(const Terminal& terminal, const CampaignReport& report) {
@@ -166,18 +180,20 @@ std::string campaign_text(const Terminal& terminal, const CampaignReport& report
   const Campaign& campaign = report.campaign;
   std::string text = scenario_view(terminal, report.named, report.plan) + "\n";
   text += heading(terminal, "CAMPAIGN",
-                  fmt::format("{} tokens on {} {}", large_text(report.request.tokens),
-                              count_text(campaign.nodes), campaign.nodes == 1 ? "node" : "nodes"));
+                  fmt::format("{} tokens on {}", large_text(report.request.tokens),
+                              counted_text(campaign.nodes, unit_name(report))));
   text += campaign_row(terminal, "plan", "{}", short_name(report.plan));
   text += steps_view(terminal, campaign, report.request);
-  text += bill_view(terminal, campaign);
+  text += bill_view(terminal, report);
   text += assumed_view(terminal, report.named) + "\n";
   if (report.goal) text += goal_view(terminal, *report.goal) + "\n";
-  text += heading(terminal, "WHERE THE TIME GOES") +
-          time_view(terminal, campaign.time, report.request.checkpoints) + "\n";
-  text += heading(terminal, "FAILURES AND CHECKPOINTS") + failures_view(terminal, campaign) + "\n";
+  text += heading(terminal, "WHERE THE TIME GOES") + time_view(terminal, report) + "\n";
+  text += heading(terminal, "FAILURES AND CHECKPOINTS") + failures_view(terminal, report) + "\n";
   if (!report.replanned.empty()) {
-    text += heading(terminal, "WITH NODES LOST FOR GOOD", "best plan on the remaining nodes");
+    text += heading(terminal, "WITH NODES LOST FOR GOOD",
+                    unit_name(report) == std::string_view("node")
+                        ? "best plan on the remaining nodes"
+                        : "best plan on the remaining nodes; a lost node is a whole rack");
     text += replan_view(terminal, report) + "\n";
   }
   text += heading(terminal, "ASSUMED", "from " + printable(report.assumptions.name));

@@ -30,6 +30,15 @@ bool shares_key_heads(M model, P plan) {
   return model.attention.kv_heads > 0 && plan.degrees.tp > model.attention.kv_heads;
 }
 
+// Returns the widest window of the attention layers; 0 if none has a window.
+std::int64_t window_of(const ModelSpec& model) {
+  std::int64_t window = 0;
+  for (const BlockShape& block : block_shapes(model)) {
+    window = std::max({window, block.attention.window, block.attention.chunk});
+  }
+  return window;
+}
+
 // Whether torchtitan would train a bf16 plan in fp32. Without sharding, it uses autocast only if
 // data parallelism is the only parallelism; with tp or pp, nothing casts to bf16.
 bool casts_nothing(const Plan& plan) {
@@ -47,6 +56,19 @@ bool is_equal_cut(const ModelSpec& model, const Plan& plan) {
     return equal_stage_layers(model.layers, plan.degrees.pp, counts) == plan.stage_layers;
   };
   return is(false) || is(true);
+}
+
+// Whether a stage starts on a layer that uses the indices of a layer of another stage
+// (megatron/core/models/gpt/experimental_attention_variant_module_specs.py:424).
+bool cuts_shared_indices(const ModelSpec& model, const Plan& plan) {
+  const auto layers = model.attention.chosen > 0 ? indexed_layers(model) : std::nullopt;
+  if (!layers || layers->frequency == 1) return false;
+  std::int64_t first = 1;
+  for (const std::int64_t count : plan.stage_layers) {
+    if (count > 0 && shares_indices(*layers, first)) return true;
+    first += count;
+  }
+  return false;
 }
 
 constexpr const char* kUnwritten =
@@ -78,12 +100,16 @@ const std::array kRules = std::to_array<LaunchRule>({
      "shared experts, or a router other than plain top-k softmax", kUnwritten},
 
     // Megatron-Bridge's recipe defines the layers if it has a bridge for the family.
-    {kNemo, kFiles, [](M m, P) { return !has_bridge(m) && !has_megatron_shape(m); },
+    {kNemo, kFiles, [](M m, P) { return !has_bridge(m) && !has_bridge_options(m); },
      "models of this family",
-     "Megatron-Bridge has no bridge for the family, and Megatron-LM cannot express its layers"},
+     "Megatron-Bridge has no bridge for the family, and its GPTModelProvider cannot express the layers"},
+    {kMegatron, kFiles, [](M m, P p) { return cuts_shared_indices(m, p); },
+     "stages that start on a layer without an indexer",
+     "its layers use the indices of an earlier layer of their stage: state the split with "
+     "--stage-layers"},
     // Models that Megatron-LM's arguments cannot express.
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_parts(m); },
-     "encoders, several residual streams or special ops in layers",
+     "per-layer tables, several residual streams or special ops in layers",
      "its arguments do not support them"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },
      "layers that differ in more than experts, window or mixer",
@@ -201,6 +227,18 @@ const std::array kRules = std::to_array<LaunchRule>({
     // and the parallelize functions of commit b5bcd76.
     {kTitan, kModel, [](M m, P) { return has_experts(m) && !m.experts.dropless; },
      "experts with a capacity", "its router never drops tokens"},
+    {kTitan, kModel,
+     [](M m, P) { return !has_titan_layers(m) && m.norm_place != NormPlace::kBefore; },
+     "norms that are not before each branch", "its layers have one norm before each branch"},
+    {kTitan, kModel, [](M m, P) { return !has_titan_layers(m) && m.mlp != MlpKind::kSwiglu; },
+     "this activation", "its feed-forward layers have SwiGLU only (models/common/feed_forward.py)"},
+    {kTitan, kModel, [](M m, P) { return !has_titan_layers(m) && m.norm != NormKind::kRmsNorm; },
+     "LayerNorm", "its models have RMSNorm"},
+    {kTitan, kModel,
+     [](M m, P) { return !has_titan_layers(m) && (m.linear_bias || attention_shape(m).qkv_bias); },
+     "biases of linear layers", "its linear layers have no biases, except those of gpt-oss"},
+    {kTitan, kModel, [](M m, P) { return !has_titan_layers(m) && window_of(m) > 0; },
+     "attention windows", "its attention has windows in gpt-oss only"},
     {kTitan, kModel, [](M m, P) { return !has_titan_layers(m); }, "this architecture",
      "its models have the layers of LLaMA 3, Qwen3, DeepSeek-V3, gpt-oss or Qwen3.5"},
     {kTitan, kModel, [](M m, P) { return m.attention_dropout > 0 || m.hidden_dropout > 0; },

@@ -70,6 +70,8 @@ bool agree_in_feed_forward(const std::vector<BlockShape>& blocks) {
          agree(blocks, is_mixture, [](const BlockShape& b) { return without_counts(b.experts); });
 }
 
+bool has_indexer(const BlockShape& block) { return !block.planned.empty(); }
+
 bool is_of(const BlockShape& block, MixerKind mixer) { return block.mixer == mixer; }
 
 bool agree_in_mixers(const std::vector<BlockShape>& blocks) {
@@ -201,16 +203,45 @@ bool has_megatron_biases(const ModelSpec& model) {
   return !attention_shape(model).output_bias && !model.mlp_bias && !model.experts.bias;
 }
 
+bool is_encoder(const OuterPart& part) { return part.patches > 0; }
+
 bool has_megatron_parts(const ModelSpec& model) {
-  if (model.ends.streams > 1 || !model.ends.parts.empty()) return false;
+  const std::vector<OuterPart>& parts = model.ends.parts;
+  const bool are_encoders = std::all_of(parts.begin(), parts.end(), is_encoder);
+  if (model.ends.streams > 1 || !are_encoders) return false;
   const std::vector<BlockShape> blocks = block_shapes(model);
   const bool are_indexers = std::all_of(blocks.begin(), blocks.end(), [](const BlockShape& block) {
     return std::all_of(block.planned.begin(), block.planned.end(),
                        [](const PlannedOp& op) { return op.name.starts_with("indexer."); });
   });
-  return are_indexers && agree(
-                             blocks, [](const BlockShape&) { return true; },
-                             [](const BlockShape& block) { return block.planned; });
+  return are_indexers &&
+         agree(blocks, has_indexer, [](const BlockShape& block) { return block.planned; }) &&
+         indexed_layers(model).has_value();
+}
+
+std::optional<IndexedLayers> indexed_layers(const ModelSpec& model) {
+  std::vector<std::int64_t> indexed;  // layers with an indexer, from 1
+  for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+    if (has_indexer(block_of_kind(model, block_kind(model, layer)))) indexed.push_back(layer + 1);
+  }
+  IndexedLayers found;
+  const auto count = static_cast<std::int64_t>(indexed.size());
+  if (count == 0 || count == model.layers) return found;
+  // The first layers all have indexers, then every `frequency`-th layer has one.
+  std::int64_t first = 0;
+  while (first < count && indexed[static_cast<std::size_t>(first)] == first + 1) ++first;
+  if (first == 0) return std::nullopt;
+  found.offset = first;
+  found.frequency = first < count ? indexed[static_cast<std::size_t>(first)] - first : model.layers;
+  for (std::int64_t layer = 1; layer <= model.layers; ++layer) {
+    const bool has = std::binary_search(indexed.begin(), indexed.end(), layer);
+    if (has == shares_indices(found, layer)) return std::nullopt;
+  }
+  return found;
+}
+
+bool shares_indices(const IndexedLayers& layers, std::int64_t layer) {
+  return std::max<std::int64_t>(layer - layers.offset, 0) % layers.frequency != 0;
 }
 
 bool has_plain_ends(const ModelSpec& model) {
@@ -224,6 +255,12 @@ bool has_megatron_shape(const ModelSpec& model) {
          model.norm_place == NormPlace::kBefore && has_megatron_activation(model) &&
          has_megatron_attention(model) && has_megatron_biases(model) &&
          has_megatron_router(model) && has_plain_ends(model);
+}
+
+bool has_bridge_options(const ModelSpec& model) {
+  ModelSpec other = model;
+  if (other.mlp == MlpKind::kRelu) other.mlp = MlpKind::kGelu;
+  return other.ends.parts.empty() && has_megatron_shape(other);
 }
 
 bool has_llama_blocks(const ModelSpec& model) {

@@ -5,6 +5,7 @@
 // torchtitan b5bcd76.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "core/model/model_spec.h"
@@ -27,9 +28,24 @@ bool has_megatron_activation(const ModelSpec& model);
 bool has_megatron_layers(const ModelSpec& model);
 // Whether all linear layers have biases, only q, k and v, or none.
 bool has_megatron_biases(const ModelSpec& model);
-// Whether all layers have the same planned ops, only those of DeepSeek sparse attention's indexers.
-// False for models with residual streams or parts outside the blocks.
+// Whether the part encodes images or sounds. Other parts are tables.
+bool is_encoder(const OuterPart& part);
+// Whether planned ops are only those of DeepSeek sparse attention's indexers, in indexed_layers().
+// False for models with residual streams or parts outside the blocks other than encoders, which
+// pretrain_gpt.py leaves out.
 bool has_megatron_parts(const ModelSpec& model);
+
+// The layers that have an indexer in DeepSeek sparse attention. The others use the indices of the
+// layer before them. Source: is_dsa_skip_topk_layer() in
+// megatron/core/transformer/experimental_attention_variant/dsa.py.
+struct IndexedLayers {
+  std::int64_t offset = 0;     // the first layers, all with an indexer
+  std::int64_t frequency = 1;  // of the further layers, every frequency-th has an indexer
+};
+// Returns the pattern of the indexers; nothing if Megatron-LM's options cannot express it.
+std::optional<IndexedLayers> indexed_layers(const ModelSpec& model);
+// Whether `layer`, from 1, has no indexer.
+bool shares_indices(const IndexedLayers& layers, std::int64_t layer);
 
 // Whether every block has only one branch, a mixer or a feed-forward part, as in Nemotron-H.
 bool is_hybrid_pattern(const ModelSpec& model);
@@ -41,6 +57,9 @@ const AttentionShape& attention_shape(const ModelSpec& model);
 // Whether Megatron-LM's arguments can express the model: all has_megatron_...() are true, norms are
 // before the branches, and has_plain_ends().
 bool has_megatron_shape(const ModelSpec& model);
+// Whether settings of Megatron-Bridge's GPTModelProvider can express the model: what Megatron-LM's
+// arguments can, and ReLU.
+bool has_bridge_options(const ModelSpec& model);
 // Whether embeddings and logits are neither scaled nor capped, and the head has no bias.
 bool has_plain_ends(const ModelSpec& model);
 // Whether the blocks are LLaMA's: rotary positions, RMSNorm, SwiGLU and no biases.

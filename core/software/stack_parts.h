@@ -64,7 +64,7 @@ enum class LossHead : std::uint8_t {
   kGathered,       // the tensor group gathers the logits, then as kEager
   kEager,    // PyTorch's cross entropy of an fp32 copy, with log-softmax and gradient in memory
   kChunked,  // part of the tokens at a time
-  kFused,    // one kernel that never holds all logits
+  kFused,    // one kernel overwrites the logits with their gradient: FOAK, Liger without GEMM
   kOnline,   // as kVocabParallel, maxima and sums in one pass, as in reference_model/
   kVocabParallelFused,  // as kVocabParallel with one kernel for the maxima and one for the sums
   kInModel,  // as kEager, but in the model's forward, which frees the logits (transformers)

@@ -123,6 +123,13 @@ Result<AttentionKind> attention_of(const std::string& text, const StackSpec& sta
   return bad_input(fmt::format("attention '{}' is not modelled", text));
 }
 
+// Whether the software has no FlashAttention for the dtype: its kernels and cuDNN's have 16-bit
+// operands. PyTorch's scaled_dot_product_attention has an fp32 kernel that keeps no scores.
+bool lacks_flash_kernel(const StackSpec& stack, DType dtype) {
+  const bool has_torch_modules = stack.parts.norm == KernelFusion::kTorch;
+  return dtype == DType::kFloat32 && !has_torch_modules;
+}
+
 std::int64_t virtual_stages_of(const PublishedRun& run, const RunEnvironment& environment) {
   if (run.virtual_stages > 0) return run.virtual_stages;
   const std::int64_t blocks_of_stages = environment.blocks_per_chunk * run.pp;
@@ -234,6 +241,7 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   TPSIM_TRY_STATUS(set_recompute(plan, run.recompute));
   TPSIM_TRY(plan.attention, attention_of(stated_or(run.attention, environment.attention), stack));
   TPSIM_TRY(plan.dtype, dtype_of(names_recipe(run.dtype) ? "bf16" : run.dtype, environment.dtype));
+  if (lacks_flash_kernel(stack, plan.dtype)) plan.attention = AttentionKind::kUnfused;
   TPSIM_TRY(plan.precision, precision_of(run, stack));
   TPSIM_TRY(plan.gradient_dtype, gradient_dtype_of(run, environment, stack, plan.dtype));
   const bool by_tensor =

@@ -167,7 +167,7 @@ void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
   if (any_flag(in, {"torch_compile"})) parts[StackPart::kCompile] = 1;
   const bool liger = any_flag(in, {"use_liger_kernel", "use_liger", "enable_liger_kernel"});
   if (in.flag("liger_fused_linear_cross_entropy", liger)) {
-    parts[StackPart::kLossHead] = static_cast<std::int64_t>(LossHead::kFused);
+    parts[StackPart::kLossHead] = static_cast<std::int64_t>(LossHead::kChunked);
   }
   const bool layer_norm = in.flag("liger_layer_norm", false);
   if (in.flag("liger_rms_norm", liger) || layer_norm) parts[StackPart::kNormKernel] = 0;

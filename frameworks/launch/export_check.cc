@@ -22,6 +22,8 @@ namespace {
 
 using Fields = std::map<std::string, std::string>;
 
+constexpr const char* kParts = "model.extras.parts";
+
 void add_fields(const std::string& key, const JsonValue& value, Fields& out) {
   if (const auto* object = value.as<JsonValue::Object>()) {
     for (const JsonMember& member : *object) add_fields(key + "." + member.key, member.value, out);
@@ -41,17 +43,11 @@ Fields fields_of(const ModelSpec& model) {
   Fields fields;
   const Result<JsonValue> json = parse_json(to_json(plain), "model");
   if (json.ok()) add_fields("model", *json, fields);
+  if (fields.contains(kParts)) {  // their names instead of all ops
+    fields[kParts] =
+        joined_text(model.ends.parts, ", ", [](const OuterPart& one) { return one.name; });
+  }
   return fields;
-}
-
-// Returns the model with fixed values for the choices of a run: sequence, dropout and expert
-// capacity.
-ModelSpec without_run_choices(ModelSpec model) {
-  model.seq = 1;
-  model.attention_dropout = model.hidden_dropout = 0;
-  model.experts.dropless = true;
-  model.experts.capacity_factor = 1;
-  return model;
 }
 
 // Returns the catalogue's model with the same name and shape, because an import by name uses it.
@@ -60,8 +56,7 @@ ModelSpec model_by_name(const ModelSpec& model) {
   const Result<Catalogue> catalogue = Catalogue::open();
   if (!catalogue.ok()) return model;
   Result<ModelSpec> named = catalogue->load_model(model.name);
-  const bool is_same =
-      named.ok() && fields_of(without_run_choices(*named)) == fields_of(without_run_choices(model));
+  const bool is_same = named.ok() && shape_hash(*named) == shape_hash(model);
   return is_same ? *std::move(named) : model;
 }
 
@@ -134,10 +129,12 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
                              name_of(stack), loss.refusal),
                  "", kHint};
   }
-  const double change = std::max(std::abs(loss.step_change()), std::abs(loss.memory_change()));
+  double change = std::max(std::abs(loss.step_change()), std::abs(loss.memory_change()));
   std::vector<std::string_view> keys;
   for (const LostSetting& one : loss.lost) {
     if (!one.is_of_model()) keys.push_back(one.key);
+    // Without the encoder of a model the run is cheaper.
+    if (one.key == kParts) change = std::max(loss.step_change(), loss.memory_change());
   }
   if (change <= (keys.empty() ? kToleratedLoss : kToleratedRounding)) return Ok{};
   const std::string of = keys.empty() ? "" : fmt::format(" (changed: {})", fmt::join(keys, ", "));

@@ -115,36 +115,6 @@ Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inp
                    "add --gpus N, or give the script's variables with --set NAME=VALUE");
 }
 
-void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan) {
-  if (plan.model.attention_dropout == 0 || !runs_flash(options)) return;
-  plan.model.attention_dropout = 0;
-  drop_option(options, "--attention-dropout");
-  options.push_back({"--attention-dropout", "0"});
-  plan.notes.emplace_back(kNoFlashDropout);
-}
-
-void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& plan) {
-  constexpr const char* kOverlap = "--moe-shared-expert-overlap";
-  if (!has_option(options, kOverlap)) return;
-  drop_option(options, kOverlap);
-  if (plan.model.experts.shared_ffn == 0) return;
-  plan.notes.push_back(
-      fmt::format("{}: the prediction does not overlap the shared expert with the dispatch, so the "
-                  "step time is an upper bound",
-                  kOverlap));
-}
-
-void leave_out_predictions(bool is_trained, ImportedPlan& plan) {
-  std::int64_t& layers = plan.model.ends.prediction_layers;
-  if (is_trained || layers == 0) return;
-  plan.notes.push_back(
-      fmt::format("the prediction leaves out {}'s {} of multi-token prediction (MTP), because the "
-                  "file does not enable MTP",
-                  plan.model.name.empty() ? "the model" : plan.model.name,
-                  layers == 1 ? "layer" : fmt::format("{} layers", layers)));
-  layers = 0;
-}
-
 void add_environment(const LaunchCommand& command, ImportedPlan& plan) {
   if (command.blocks_launches) plan.parts[StackPart::kBlockingLaunches] = 1;
   if (!command.expandable_segments) return;
@@ -183,10 +153,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   }
   take_unused_rotary(command, result.outside);
   take_unused_experts(result.model, command, result.outside);
-  result.parts.merge(take_parts(command.options));
-  // Drop parts for which the model allows only one kernel: they are not a choice of the file.
-  std::erase_if(result.parts,
-                [&](const auto& one) { return is_forced_part(result.model, one.first); });
+  result.parts.merge(take_parts(command.options, result.model));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   const ShellOptions shell{size, command.options, command.is_log,
                            differences_of(command, inputs, result)};
@@ -296,7 +263,10 @@ Result<ImportedPlan> plan_of_command(LaunchStack stack, LaunchCommand command,
   }
   if (stack == LaunchStack::kMegatronLm) {
     TPSIM_TRY_STATUS(check_started_program(command, file, inputs));
-    return import_megatron_script(std::move(command), file, inputs);
+    const bool trains_text = is_text_training(command.program);
+    TPSIM_TRY(ImportedPlan plan, import_megatron_script(std::move(command), file, inputs));
+    if (trains_text) leave_out_encoders(plan);
+    return plan;
   }
   return import_torchtitan_command(std::move(command), file, inputs);
 }
@@ -317,16 +287,6 @@ Result<ImportedPlan> import_command(LaunchStack stack, const LaunchFile& file, c
   return read;
 }
 
-// Returns the stack of a job script: determined by the accompanying files if possible, otherwise by
-// its text.
-LaunchStack stack_of_job(const LaunchFile& job, const Files& files) {
-  if (file_named(files, kDeepSpeedConfigFile).ok()) return LaunchStack::kMegatronDeepSpeed;
-  if (file_named(files, kNemoYamlFile).ok()) return LaunchStack::kNemo;
-  if (file_named(files, kNanotronYamlFile).ok()) return LaunchStack::kNanotron;
-  if (file_named(files, kAccelerateYamlFile).ok()) return LaunchStack::kAccelerate;
-  return stack_of_text(job.text);
-}
-
 Result<ImportedPlan> import_slurm(const Files& files, const ImportInputs& inputs) {
   const auto plan_file = file_named(files, "plan.json");
   if (plan_file.ok()) {
@@ -338,16 +298,9 @@ Result<ImportedPlan> import_slurm(const Files& files, const ImportInputs& inputs
     result.stack = plan.stack;
     return result;
   }
-  TPSIM_TRY(const LaunchFile job,
-            file_named(files, launch_file_names(LaunchStack::kSlurm).front()));
-  const LaunchStack own = stack_of_job(job, files);
-  Files as_own = files;
-  for (LaunchFile& file : as_own) {
-    if (file.name != kSlurmFile) continue;
-    file.path = path_of(file);
-    file.name = launch_file_names(own).front();
-  }
-  return located(job, import_plan(own, as_own, inputs));
+  TPSIM_TRY(const LaunchFile job, file_named(files, kSlurmFile));
+  TPSIM_TRY(const JobContents inside, contents_of_job(LaunchStack::kSlurm, files));
+  return located(job, import_plan(inside.stack, inside.files, inputs));
 }
 
 // Adds parts that the launch script sets by environment variables, for stacks whose plan is in a
@@ -386,8 +339,10 @@ Result<ImportedPlan> read_files(LaunchStack stack, const Files& files, const Imp
 Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files,
                                  const ImportInputs& inputs) {
   const std::string path = files.empty() ? "" : path_of(files.front());
-  return with_settings_settled(path, inputs, [&](const ImportInputs& collecting) {
-    return read_files(stack, files, collecting);
+  return import_with_named_model(files, inputs, [&](const ImportInputs& with_model) {
+    return with_settings_settled(path, with_model, [&](const ImportInputs& collecting) {
+      return read_files(stack, files, collecting);
+    });
   });
 }
 

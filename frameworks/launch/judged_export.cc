@@ -226,11 +226,15 @@ Result<Case> case_of(LaunchStack stack, const std::vector<LaunchFile>& files,
 Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>& files,
                                 const ModelSpec& model, std::string_view gpu,
                                 const std::vector<std::string>& checkouts) {
+  if (is_job(stack)) {
+    TPSIM_TRY(const JobContents inside, contents_of_job(stack, files));
+    return judged_export(inside.stack, inside.files, model, gpu, checkouts);
+  }
   const std::string_view judge = judge_of(stack);
   if (judge.empty()) {
     return bad_input(fmt::format("--check is not available for {}", name_of(stack)), "",
-                     "--check supports megatron-lm, megatron-deepspeed, nemo, torchtitan and "
-                     "accelerate");
+                     "--check supports megatron-lm, megatron-deepspeed, nemo, torchtitan, "
+                     "accelerate, and jobs that start them");
   }
   TPSIM_TRY(Case one, case_of(stack, files, model));
   one.given.set("gpu", gpu);

@@ -74,8 +74,9 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
 // "--tensor_model_parallel_size". Converts the arguments printed in a log to options.
 void use_todays_names(LaunchCommand& command);
 // Removes options that select a kernel or an implementation, and returns them as software parts:
-// "--no-rope-fusion" is rotary_kernel=torch. Parts without such an option are absent.
-PartValues take_parts(std::vector<LaunchOption>& options);
+// "--no-rope-fusion" is rotary_kernel=torch. Parts without such an option, and parts with only one
+// kernel for the model, are absent.
+PartValues take_parts(std::vector<LaunchOption>& options, const ModelSpec& model);
 // Removes the options for the dtypes of Adam's two moments and sets the part. Error if the two
 // dtypes differ.
 Status take_moments(std::vector<LaunchOption>& options, PartValues& parts);
@@ -95,6 +96,10 @@ void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& p
 void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& plan);
 // Removes the model's multi-token prediction layers if the run does not train them.
 void leave_out_predictions(bool is_trained, ImportedPlan& plan);
+// Whether the program is Megatron-LM's training of text models. Exported files name no program.
+bool is_text_training(std::string_view program);
+// Removes the model's encoders of images and sounds, and adds a note.
+void leave_out_encoders(ImportedPlan& plan);
 // Returns the software parts that depend on several options, the plan or the model: overlap,
 // context parallelism, token dispatch and the attention kernel.
 PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const ImportedPlan& read);

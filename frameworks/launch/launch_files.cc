@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "formats/settings_text.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_settings.h"
 
@@ -54,8 +55,8 @@ std::string expert_lines(const PlanFile& file, const LaunchSize& size, const Sta
 
 LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
                       const LaunchOptions& options, const std::string& environment) {
-  return {shell_name(stack), std::string(kShellLine) + environment + part_lines(file.parts) +
-                                 shell_text(size, options)};
+  return {shell_name(stack), std::string(kShellLine) + model_line(file.model) + environment +
+                                 part_lines(file.parts) + shell_text(size, options)};
 }
 
 Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size,
@@ -81,8 +82,8 @@ Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size, const St
   launcher.add("--config-file", kYamlFile);
   return Files{
       shell_file(LaunchStack::kNemo, file, size, launcher, expert_lines(file, size, software)),
-      {kYamlFile,
-       fmt::format("mixed_precision: {}\n", precision.recipe) + nemo_yaml(precision.others)}};
+      {kYamlFile, fmt::format("mixed_precision: {}\n", precision.recipe) +
+                      nemo_yaml(precision.others, nemo_layers(file.model, options.all()))}};
 }
 
 Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {

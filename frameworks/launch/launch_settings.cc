@@ -23,12 +23,6 @@ bool parse_whole(std::string_view text, std::int64_t& out) {
   return true;
 }
 
-// Whether both values are equal as texts or as numbers: "1e-5" equals "0.00001".
-bool is_same_value(std::string_view value, std::string_view wanted) {
-  const auto number = parse_number<double>(wanted);
-  return value == wanted || (number && number == parse_number<double>(value));
-}
-
 // Adds single quotes if a shell would interpret the value.
 std::string quoted(const std::string& value) {
   const bool plain = value.find_first_of("|*()'\" $") == std::string::npos;
@@ -36,6 +30,11 @@ std::string quoted(const std::string& value) {
 }
 
 }  // namespace
+
+bool is_same_value(std::string_view value, std::string_view wanted) {
+  const auto number = parse_number<double>(wanted);
+  return value == wanted || (number && number == parse_number<double>(value));
+}
 
 const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name) {
   const auto found = std::find_if(options.begin(), options.end(),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,6 +43,9 @@ bool has_option(const std::vector<LaunchOption>& options, std::string_view name)
 bool has_any_option(const std::vector<LaunchOption>& options,
                     std::initializer_list<std::string_view> names);
 void drop_option(std::vector<LaunchOption>& options, std::string_view name);
+
+// Whether both values are equal as texts or as numbers: "1e-5" equals "0.00001".
+bool is_same_value(std::string_view value, std::string_view wanted);
 
 class LaunchOptions {
  public:
@@ -138,6 +142,16 @@ Result<T> located(const LaunchFile& file, Result<T> result) {
   error.where = path_of(file);
   return error;
 }
+// Returns a hash of the model without name, source, sequence, dropout and expert capacity.
+std::string shape_hash(ModelSpec model);
+// Returns a comment line with the model's name, number of parameters and shape_hash(). Empty if the
+// model has no name.
+std::string model_line(const ModelSpec& model);
+using ModelReader = std::function<Result<ImportedPlan>(const ImportInputs&)>;
+// Calls `read` with the model that the files name in a comment, if `inputs` has no model and the
+// catalogue has this model with the same shape. If that fails, calls `read` without a model.
+Result<ImportedPlan> import_with_named_model(const std::vector<LaunchFile>& files,
+                                             const ImportInputs& inputs, const ModelReader& read);
 // Returns the file with this name among `files`.
 Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_view name);
 
@@ -256,7 +270,18 @@ std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& 
                                                const Plan& plan);
 void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan);
 bool nemo_has(std::string_view option);  // whether NeMo has a key for this option of Megatron-LM
-std::string nemo_yaml(const LaunchOptions& megatron);
+struct FlatSetting;
+// Returns Megatron-Bridge's YAML with these options. `layers` are further settings of the section
+// "model".
+std::string nemo_yaml(const LaunchOptions& megatron, const std::vector<FlatSetting>& layers = {});
+// Returns the layers and fused kernels of a model without a bridge, as settings of the section
+// "model"; empty for other models, whose recipe states them. `options` switch kernels off.
+std::vector<FlatSetting> nemo_layers(const ModelSpec& model,
+                                     const std::vector<LaunchOption>& options);
+// Removes the settings of nemo_layers() from `settings`. Values that differ from the model's are
+// added to `differences`; if it is null, they are errors.
+Status take_nemo_layers(const ModelSpec& model, std::vector<FlatSetting>& settings,
+                        std::vector<std::string>* differences);
 // The name of the precision recipe ("null": none) that sets dtype, FP8 recipe and gradient dtype,
 // and the options that it does not set. The recipe overwrites other values of its keys.
 struct NemoPrecision {
@@ -265,7 +290,6 @@ struct NemoPrecision {
 };
 // Error if no recipe has the plan's dtypes.
 Result<NemoPrecision> nemo_precision(const Plan& plan, const LaunchOptions& megatron);
-struct FlatSetting;
 // Converts NeMo settings to Megatron's options. Unknown settings are added to `left`, with `path`
 // and line.
 std::vector<LaunchOption> nemo_options(const std::vector<FlatSetting>& settings,
@@ -319,6 +343,13 @@ std::vector<LaunchFile> slurm_job(LaunchStack own, const PlanFile& file, const L
 std::vector<LaunchFile> kubernetes_job(LaunchStack own, const PlanFile& file,
                                        const LaunchSize& size,
                                        const std::vector<LaunchFile>& files);
+// The launch files that a job starts.
+struct JobContents {
+  LaunchStack stack{};
+  std::vector<LaunchFile> files;
+};
+// Returns the launch files inside the job, under the names that their stack gives them.
+Result<JobContents> contents_of_job(LaunchStack job, const std::vector<LaunchFile>& files);
 // Returns the files of the Slurm job that the Kubernetes files embed.
 Result<std::vector<LaunchFile>> files_of_kubernetes(const std::vector<LaunchFile>& files);
 

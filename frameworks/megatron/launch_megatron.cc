@@ -175,7 +175,7 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const StackSpec& software) {
   TPSIM_TRY_STATUS(check_launch_rules(stack, file, software));
   LaunchOptions options;
-  if (stack == LaunchStack::kNemo && !has_megatron_shape(file.model)) {
+  if (stack == LaunchStack::kNemo && !has_bridge_options(file.model)) {
     add_run_choices(file.model, options);
   } else {
     add_megatron_model(file.model, options);

@@ -25,6 +25,7 @@ constexpr std::string_view kSpecialOptions =
     "--experimental-attention-variant --linear-attention-freq --linear-conv-kernel-dim "
     "--linear-key-head-dim --linear-value-head-dim --linear-num-key-heads "
     "--linear-num-value-heads --dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk "
+    "--dsa-indexer-topk-freq --dsa-indexer-skip-topk-offset "
     "--mamba-state-dim --mamba-head-dim --mamba-num-groups --mamba-num-heads --moe-latent-size";
 constexpr const char* kVariant = "--experimental-attention-variant";
 // Options (`names`) that have an effect only with this value of kVariant.
@@ -36,7 +37,9 @@ constexpr Dependent kDependents[] = {
     {"--linear-attention-freq --linear-conv-kernel-dim --linear-key-head-dim "
      "--linear-value-head-dim --linear-num-key-heads --linear-num-value-heads",
      "gdn"},
-    {"--dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk", "dsa"}};
+    {"--dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk --dsa-indexer-topk-freq "
+     "--dsa-indexer-skip-topk-offset",
+     "dsa"}};
 // Options that change neither time nor memory, so that their values are not compared.
 constexpr std::string_view kFree = "--apply-layernorm-1p";
 
@@ -92,15 +95,22 @@ void add_recurrences(const ModelSpec& model, LaunchOptions& out) {
 }
 
 void add_indexer(const ModelSpec& model, LaunchOptions& out) {
-  if (model.attention.chosen == 0) return;
+  const std::vector<BlockShape> blocks = block_shapes(model);
+  const auto indexed = std::find_if(blocks.begin(), blocks.end(),
+                                    [](const BlockShape& one) { return !one.planned.empty(); });
+  const auto layers = indexed_layers(model);
+  if (model.attention.chosen == 0 || indexed == blocks.end() || !layers) return;
   const auto scores =
-      std::find_if(model.planned.begin(), model.planned.end(),
+      std::find_if(indexed->planned.begin(), indexed->planned.end(),
                    [](const PlannedOp& one) { return one.kind == PlannedOpKind::kPairs; });
-  if (scores == model.planned.end()) return;
+  if (scores == indexed->planned.end()) return;
   out.add(kVariant, std::string("dsa"));
   out.add("--dsa-indexer-n-heads", scores->heads);
   out.add("--dsa-indexer-head-dim", scores->key_dim);
   out.add("--dsa-indexer-topk", model.attention.chosen);
+  if (layers->frequency == 1) return;
+  out.add("--dsa-indexer-topk-freq", layers->frequency);
+  out.add("--dsa-indexer-skip-topk-offset", layers->offset);
 }
 
 Error other_layers(std::string message) {

@@ -279,9 +279,10 @@ Status check_program(const LaunchCommand& command, const std::string& path) {
       "recipe of Megatron-Bridge, NeMo, torchtitan or OLMo-core, add --run --checkout DIR");
 }
 
-// Megatron-Core supports only unfused kernels for experts with biases (moe/experts.py:205) and for
-// DeepSeek sparse attention (transformer_config.py:3163).
+// Megatron-Core supports only unfused kernels for experts with biases (moe/experts.py:205), for
+// ReLU (transformer_config.py:2421) and for DeepSeek sparse attention (transformer_config.py:3163).
 bool is_forced_part(const ModelSpec& model, StackPart part) {
+  if (part == StackPart::kActivationKernel) return model.mlp == MlpKind::kRelu;
   if (part == StackPart::kResidualKernel) return has_experts(model) && has_all_biases(model);
   return part == StackPart::kRotaryKernel && model.attention.chosen > 0;
 }
@@ -322,7 +323,7 @@ Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {
   return Ok{};
 }
 
-PartValues take_parts(std::vector<LaunchOption>& options) {
+PartValues take_parts(std::vector<LaunchOption>& options, const ModelSpec& model) {
   PartValues parts;
   if (LaunchOption* today = find_option(options, "--cuda-graph-modules")) today->name = kGraphScope;
   const std::optional<std::int64_t> scopes = graphs_in(options);
@@ -341,6 +342,8 @@ PartValues take_parts(std::vector<LaunchOption>& options) {
     }
   }
   if (records && scopes) parts[StackPart::kCudaGraphs] = *scopes;
+  // Parts with only one kernel for the model are not a choice of the file.
+  std::erase_if(parts, [&](const auto& one) { return is_forced_part(model, one.first); });
   return parts;
 }
 

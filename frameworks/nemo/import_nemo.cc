@@ -112,12 +112,13 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
   LaunchCommand& command = run.command;
   note_first_and_last(run.settings, result);
   TPSIM_TRY(run.settings, located(run.file, with_precision(std::move(run.settings))));
+  std::vector<std::string>* const differences = inputs.model_wins ? &result.notes : nullptr;
+  TPSIM_TRY_STATUS(located(run.file, take_nemo_layers(result.model, run.settings, differences)));
   command.options = nemo_options(run.settings, path_of(run.file), *inputs.left);
   take_stated_choices(command.options, inputs.keeps_seq, result.model);
   leave_out_flash_dropout(command.options, result);
   leave_out_shared_overlap(command.options, result);
   take_predictions(command.options, result.model);
-  std::vector<std::string>* const differences = inputs.model_wins ? &result.notes : nullptr;
   if (differences != nullptr) {
     note_rare_shapes(result.model, command.options, *differences);
   } else {
@@ -129,7 +130,7 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
   TPSIM_TRY_STATUS(located(run.file, take_moments(command.options, parts)));
   TPSIM_TRY_STATUS(located(run.file, take_mechanisms(command.options, parts)));
   result.outside = take_outside(LaunchStack::kNemo, command.options, *inputs.left);
-  parts.merge(take_parts(command.options));
+  parts.merge(take_parts(command.options, result.model));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   TPSIM_TRY(result.plan,
             located(run.file, plan_of_megatron(LaunchStack::kNemo,

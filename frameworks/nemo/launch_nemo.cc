@@ -160,7 +160,7 @@ std::string layers_text(const LaunchOption& option, const std::vector<LaunchOpti
 
 }  // namespace
 
-std::string nemo_yaml(const LaunchOptions& megatron) {
+std::string nemo_yaml(const LaunchOptions& megatron, const std::vector<FlatSetting>& layers) {
   std::string text;
   for (const NemoSection& section : kNemoSections) {
     std::string lines;
@@ -175,6 +175,9 @@ std::string nemo_yaml(const LaunchOptions& megatron) {
         const bool plain = value.find_first_of("|*") == std::string::npos;
         lines += fmt::format(fmt::runtime(plain ? "  {}: {}\n" : "  {}: \"{}\"\n"), row.key, value);
       }
+    }
+    if (section.name == "model") {
+      for (const FlatSetting& one : layers) lines += fmt::format("  {}: {}\n", one.key, one.value);
     }
     if (!lines.empty()) text += fmt::format("{}:\n{}", section.name, lines);
   }

@@ -28,6 +28,13 @@ void draw_legend(const Palette& colors, Drawing& out) {
   }
 }
 
+// Returns the end of a name that is too long for the margin.
+std::string short_end(const std::string& name) {
+  constexpr double kLetter = 7.5;  // average width
+  const auto most = static_cast<std::size_t>((kBarsLeft - 10) / kLetter);
+  return name.size() <= most ? name : "…" + name.substr(name.size() - most + 1);
+}
+
 }  // namespace
 
 Drawing comparison_picture(const std::vector<ComparedPlan>& plans) {
@@ -44,7 +51,7 @@ Drawing comparison_picture(const std::vector<ComparedPlan>& plans) {
   double y = kFirstBar;
   for (const ComparedPlan& plan : plans) {
     const Prediction& p = plan.predicted;
-    out.text(kBarsLeft - 10, y + 18, {13, colors.text, Anchor::kEnd}, plan.name);
+    out.text(kBarsLeft - 10, y + 18, {13, colors.text, Anchor::kEnd}, short_end(plan.name));
     Seconds before;
     for (int kind = 0; kind < kTermClassCount; ++kind) {
       const Seconds time = spent_on(p, static_cast<TermClass>(kind));

@@ -1,14 +1,12 @@
 // A picture as a list of shapes, drawn in order, so that later shapes cover earlier ones. A drawing
-// can be written as SVG, as pixels (gui/draw/drawing_pixels.h), or as JSON for the program
-// `tpsim-gui`, which contains the typeface.
+// is written as SVG.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/base/result.h"
-#include "core/json/json_value.h"
 #include "gui/draw/palette.h"
 
 namespace tpsim::gui {
@@ -59,9 +57,6 @@ class Drawing {
   const std::vector<DrawnShape>& shapes() const { return shapes_; }
 
  private:
-  friend Result<Drawing> drawing_from(const JsonValue& root, const std::string& file);
-  Drawing() = default;
-
   double width_ = 0, height_ = 0;
   std::vector<DrawnShape> shapes_;
 };
@@ -70,9 +65,5 @@ class Drawing {
 inline constexpr double kRingThickness = 1.8;
 
 std::string svg_text(const Drawing& drawing);
-
-JsonValue json_of(const Drawing& drawing);
-// `file` names the input in errors.
-Result<Drawing> drawing_from(const JsonValue& root, const std::string& file);
 
 }  // namespace tpsim::gui

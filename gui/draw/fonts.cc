@@ -10,13 +10,9 @@ namespace {
 
 constexpr float kBodySize = 14.5F, kSmallSize = 12.5F, kBigSize = 24.0F;
 
-// Character ranges to load: Latin, and the symbols of the panels (dashes, quotes, arrows, minus,
-// approximately, at most, at least). gui/CMakeLists.txt has the same list.
-constexpr ImWchar kRanges[] = {0x20,   0xFF,   0x2013, 0x2014, 0x2018, 0x201D, 0x2022, 0x2022,
-                               0x2026, 0x2026, 0x2190, 0x2193, 0x2212, 0x2212, 0x2248, 0x2248,
-                               0x2264, 0x2265, 0x25B2, 0x25B2, 0x25BC, 0x25BC, 0};
-
-}  // namespace
+constexpr ImWchar kRanges[] = {
+#include "gui/draw/letters.inc"
+    0};
 
 ImFont* add_font(ImFontAtlas& atlas, bool is_bold, float pixels) {
   const FontFiles files = embedded_fonts();
@@ -47,6 +43,8 @@ void align_digits(ImFont& font) {
     font.IndexAdvanceX[static_cast<int>(glyph.Codepoint)] = widest;
   }
 }
+
+}  // namespace
 
 Fonts load_fonts(ImFontAtlas& atlas, float scale) {
   atlas.Clear();

@@ -21,11 +21,6 @@ struct Fonts {
   ImFont* big = nullptr;
 };
 
-// Adds a font to an atlas that is not built yet. `pixels`: height from ascender to descender.
-ImFont* add_font(ImFontAtlas& atlas, bool is_bold, float pixels);
-// Gives all digits the same width. Requires that the font's atlas is built.
-void align_digits(ImFont& font);
-
 // Replaces all fonts of the atlas by the program's fonts at this scale of the interface.
 Fonts load_fonts(ImFontAtlas& atlas, float scale);
 

@@ -1,5 +1,5 @@
-// The settings panel: settings of plan A as sliders and switches, layers per stage, and bandwidth
-// factors of the cluster. The plan is predicted again in the next frame after a change.
+// The settings panel: settings of plan A as sliders and switches, layers per stage, software, and
+// bandwidth factors of the cluster. The plan is predicted again in the next frame after a change.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -23,16 +23,6 @@ void heading(Ui& ui, const char* text) {
 
 void choose(Ui& ui, const Plan& plan) { ui.state.plan = plan; }
 
-// Returns the legal values of a setting that the software supports, and the present value.
-std::vector<std::int64_t> choices_of(const Ui& ui, const Plan& plan, Setting knob) {
-  const Scenario& scenario = *ui.views.scenario;
-  std::vector<std::int64_t> values = values_of(plan, knob, scenario.model, ui.state.choice.gpus);
-  std::erase_if(values, [&](std::int64_t value) {
-    return !scenario.stack.choices.has({knob, value}) && value != setting_of(plan, knob).value;
-  });
-  return values;
-}
-
 // Returns the setting's value before the last change of another setting adjusted it; empty if it
 // was not adjusted.
 std::string before_last_change(const Ui& ui, Setting setting) {
@@ -49,28 +39,40 @@ bool is_segmented(const SettingRow& row) {
   return !row.words.empty() || row.most - row.least < kMostSegments;
 }
 
-void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
-  const std::vector<std::int64_t> values = choices_of(ui, plan, row.setting);
-  if (values.size() < 2) return;
-  std::vector<std::string> texts;
-  for (const std::int64_t value : values) {
-    const bool is_tp = row.setting == Setting::kEtp && value == 0;
-    texts.push_back(is_tp ? fmt::format("{} (tp)", plan.degrees.tp)
-                          : text_of({row.setting, value}));
+// Returns the help of a slider, which shows only possible values, with the reasons of the others.
+std::string slider_help(const SettingRow& row, const std::vector<KnobValue>& values) {
+  std::string help(row.meaning);
+  for (const KnobValue& value : values) {
+    if (!value.refusal.empty()) help += fmt::format("\nNot {}: {}", value.text, value.refusal);
   }
-  const auto found = std::find(values.begin(), values.end(), row.get(plan));
-  int chosen = found == values.end() ? 0 : static_cast<int>(found - values.begin());
+  return help;
+}
+
+void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
+  std::vector<KnobValue> values = setting_values(plan, row, *ui.views.scenario);
   const char* label = row.title.data();  // null-terminated literal
-  const char* help = row.meaning.data();
   const std::string before = before_last_change(ui, row.setting);
-  const bool changed = is_segmented(row) ? segment_row(ui, {label, help, texts, before}, chosen)
-                                         : slider_row(ui, {label, help, texts, before}, chosen);
+  const std::string help = is_segmented(row) ? std::string(row.meaning) : slider_help(row, values);
+  if (!is_segmented(row)) {
+    std::erase_if(values, [](const KnobValue& value) { return !value.refusal.empty(); });
+  }
+  if (values.size() < 2) return;
+  const auto found = std::find_if(values.begin(), values.end(), [&](const KnobValue& value) {
+    return value.value == row.get(plan);
+  });
+  int chosen = found == values.end() ? 0 : static_cast<int>(found - values.begin());
+  bool changed = false;
+  if (is_segmented(row)) {
+    changed = segment_row(ui, {label, help.c_str(), values, before}, chosen);
+  } else {
+    std::vector<std::string> texts;
+    for (const KnobValue& value : values) texts.push_back(value.text);
+    changed = slider_row(ui, {label, help.c_str(), texts, before}, chosen);
+  }
   if (!changed) return;
   ui.state.turned = row.setting;
-  const Plan next = turned(plan, row.setting, values[static_cast<std::size_t>(chosen)],
-                           ui.views.scenario->model, ui.state.choice.gpus);
-  const bool is_zero = row.setting == Setting::kZero;
-  choose(ui, is_zero ? next : with_runnable_zero(next, *ui.views.scenario));
+  choose(ui,
+         plan_with(plan, row, values[static_cast<std::size_t>(chosen)].value, *ui.views.scenario));
 }
 
 // Draws the model's blocks by stage as a strip. Dragging a boundary moves blocks to the adjacent
@@ -192,17 +194,24 @@ void draw_sources(Ui& ui, Rect body) {
                   100 * s.interpolated_entries, 100 * s.model));
 }
 
+void draw_plan(Ui& ui, const Plan& plan) {
+  for (const SettingRow& row : setting_rows()) {
+    if (has_knob(row)) draw_knob(ui, plan, row);
+  }
+  draw_cut(ui, plan);
+}
+
 }  // namespace
 
 void undo(AppState& state) {
   if (!state.history.can_undo()) return;
-  state.plan = state.history.undo();
+  select(state.history.undo(), state);
   state.turned.reset();
 }
 
 void redo(AppState& state) {
   if (!state.history.can_redo()) return;
-  state.plan = state.history.redo();
+  select(state.history.redo(), state);
   state.turned.reset();
 }
 
@@ -215,23 +224,25 @@ void draw_knobs(Ui& ui, Rect rect) {
                            : is_best                       ? "best plan"
                                                            : "edited";
   card(ui, "Plan", rect, ui.views.a ? note : "", [&](Rect body) {
-    if (!ui.views.scenario || !ui.views.a) {
+    if (!ui.views.scenario) {
       return empty_state(ui, body, "No plan yet", "Choose a model, a cluster and GPUs above.");
     }
     ImGui::SetCursorScreenPos(body.min);
-    ImGui::BeginChild("knobs", {body.width(), body.height()}, false, ImGuiWindowFlags_NoBackground);
+    const float row = ImGui::GetFrameHeight();
+    const Rect shown{body.min, {body.max.x, body.max.y - row - ui.px(6)}};
+    ImGui::BeginChild("knobs", {shown.width(), shown.height()}, false,
+                      ImGuiWindowFlags_NoBackground);
     ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, ImVec2(ui.px(8), ui.px(4)));
-    const Plan plan = ui.views.a->plan;
-    for (const SettingRow& row : setting_rows()) {
-      if (has_knob(row)) draw_knob(ui, plan, row);
-    }
-    draw_cut(ui, plan);
-    draw_history(ui);
+    if (ui.views.a) draw_plan(ui, ui.views.a->plan);
+    heading(ui, "Software");
+    draw_software(ui);
     heading(ui, "Network bandwidth");
     draw_bandwidths(ui);
-    draw_sources(ui, body);
+    draw_sources(ui, shown);
     ImGui::PopStyleVar();
     ImGui::EndChild();
+    ImGui::SetCursorScreenPos({body.min.x, body.max.y - row});
+    draw_history(ui);
   });
 }
 

@@ -100,8 +100,8 @@ void draw_group(Ui& ui, const Plot& plot, const Group& group, float from, float 
   }
   if (ui.views.b) {
     fill(ui, {{from, plot.area.max.y + ui.px(18)}, {to, plot.area.max.y + ui.px(20)}}, group.color);
-    put_text(ui, ui.fonts.bold, {to - ui.px(2), plot.area.min.y + ui.px(6)}, group.color,
-             group.name, Align::kRight);
+    plan_chip(ui, {to - ui.px(2), plot.area.min.y + ui.px(6)}, group.color, group.name,
+              Align::kRight);
   }
   if (under_mouse != nullptr && ImGui::IsWindowHovered()) {
     tooltip(ui, stage_text(*under_mouse, group.view->predicted.capacity).c_str());
@@ -132,6 +132,7 @@ float draw_legend(const Ui& ui, Rect rect, const std::vector<Group>& groups, boo
     return at.y + line_height;
   };
   const float height = place({rect.min.x, 0}, false);
+  if (!has_legend(rect, height)) return 0;
   if (draws) place({rect.min.x, rect.max.y - height}, true);
   return height;
 }

@@ -263,10 +263,10 @@ void draw_nothing(Ui& ui, Rect rect) {
   for (const auto& [why, count] : found.pruned) {
     if (count > most) most = count, reason = why;
   }
-  empty_state(
-      ui, rect, "No layout of this model uses all these GPUs",
-      fmt::format("Most frequent reason: {}. Try another number of GPUs or another global batch.",
-                  reason.empty() ? "unknown" : reason));
+  empty_state(ui, rect, "No plan is possible",
+              fmt::format("Most frequent reason: {}. Try another stack (left, below), another "
+                          "number of GPUs or another global batch.",
+                          reason.empty() ? "unknown" : reason));
 }
 
 }  // namespace

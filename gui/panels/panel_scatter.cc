@@ -129,8 +129,9 @@ void draw_ring(Ui& ui, const Plot& plot, const PlanView* view, Rgba color, const
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddCircleFilled(at, ui.px(5), ui.ink(color));
   list->AddCircle(at, ui.px(8), ui.ink(color), 0, ui.px(1.8F));
-  put_text(ui, ui.fonts.bold, {at.x + ui.px(is_left ? -11 : 11), at.y - ui.px(17)}, color, name,
-           is_left ? Align::kRight : Align::kLeft);
+  if (*name == '\0') return;
+  plan_chip(ui, {at.x + ui.px(is_left ? -11 : 11), at.y - ui.px(17)}, color, name,
+            is_left ? Align::kRight : Align::kLeft);
 }
 
 std::size_t nearest_point(const Plot& plot, const std::vector<PlannedRun>& plans,
@@ -190,10 +191,22 @@ void draw_tie_band(const Ui& ui, const Plot& plot) {
   const float top = std::max(plot.area.min.y, plot.y_at(best.step_high.value()));
   const float bottom = std::min(plot.area.max.y, plot.y_at(best.step.value()));
   fill(ui, {{plot.area.min.x, top}, {plot.area.max.x, bottom}}, with_alpha(ui.colors.accent, 0.10));
-  const char* text = "ties with the fastest";
-  if (bottom - top < ui.px(16)) return;
-  put_text(ui, ui.fonts.small, {plot.area.min.x + ui.px(5), top + ui.px(2)},
-           mix(ui.colors.dim, ui.colors.accent, 0.6), text);
+}
+
+// Names the band where no point of the Pareto front lies under the name, above its lower end.
+void draw_tie_name(const Ui& ui, const Plot& plot) {
+  const Prediction& best = ui.views.found.plans.front().predicted;
+  const char* text = "ties with the best";
+  const float width = text_size(ui.fonts.small, text).x;
+  const float bottom = std::min(plot.area.max.y, plot.y_at(best.step.value()));
+  const ImVec2 at{plot.area.min.x + ui.px(5), bottom - ui.fonts.small->FontSize - ui.px(2)};
+  const Rect label{at, {at.x + width, at.y + ui.fonts.small->FontSize}};
+  for (const std::size_t i : ui.views.found.pareto_front) {
+    const Prediction& p = ui.views.found.plans[i].predicted;
+    const ImVec2 point = plot.at(gib(p.peak), p.step.value());
+    if (point.x < label.max.x + ui.px(8) && point.y > label.min.y - ui.px(8)) return;
+  }
+  put_text(ui, ui.fonts.small, at, mix(ui.colors.dim, ui.colors.accent, 0.6), text);
 }
 
 void interact(Ui& ui, const Plot& plot, const Cloud& cloud) {
@@ -229,6 +242,7 @@ void draw_scatter(Ui& ui, Rect rect) {
     draw_points(ui, plot, cloud);
     ImGui::PopClipRect();
     draw_capacity(ui, plot);
+    draw_tie_name(ui, plot);
     const PlanView* const a = ui.views.a.get();
     const PlanView* const b = ui.views.b.get();
     // The names are on the outer sides, so that neither is beside the other's ring.

@@ -10,14 +10,17 @@
 #include "core/base/numbers.h"
 #include "gui/draw/axis.h"
 #include "gui/panels/panels.h"
+#include "gui/panels/span_masks.h"
 #include "gui/views/breakdown.h"
+#include "gui/views/span_text.h"
 #include "gui/views/timeline_search.h"
 
 namespace tpsim::gui {
 namespace {
 
-constexpr double kWheelFactor = 0.8;  // zoom per wheel notch; finer with Ctrl, coarser with Shift
-constexpr double kKeySpeed = 1.6;     // window widths per second
+constexpr double kWheelFactor = 0.8;    // zoom per wheel notch; finer with Ctrl, coarser with Shift
+constexpr double kKeySpeed = 1.6;       // window widths per second
+constexpr float kMostStageHeight = 80;  // points
 
 // The lanes of one plan on the screen.
 struct Track {
@@ -111,49 +114,10 @@ void draw_stage_names(const Ui& ui, const Track& track, float left) {
   }
 }
 
-SpanMask mask_of(const Ui& ui, const PlanView& view) {
-  const TimelineState& state = ui.state.timeline;
-  if (!state.search.empty()) return matching_spans(view.timeline, state.search);
-  SpanMask mask;
-  if (!state.shows_critical_path) return mask;
-  mask.assign(view.timeline.spans.size(), false);
-  for (const std::uint32_t span : view.critical_path) mask[span] = true;
-  return mask;
-}
-
-std::string work_text(const PlanView& view, const TimelineSpan& span) {
-  const auto stage = static_cast<std::size_t>(span.stage);
-  const auto local = static_cast<std::size_t>(span.chunk / view.plan.degrees.pp);
-  if (stage >= view.costs.stages.size() || local >= view.costs.stages[stage].chunks.size())
-    return "";
-  const ChunkCost& chunk = view.costs.chunk(view.costs.stages[stage], local);
-  const PhaseCost& phase = span.kind == SpanKind::kForward ? chunk.forward : chunk.backward;
-  std::string text = fmt::format("\n\n{} blocks", chunk.blocks);
-  if (chunk.is_first) text += " and the embedding";
-  if (chunk.is_last) text += " and the head";
-  for (const StepTerm term : kWorkTerms) {
-    const Seconds time = phase.work[term];
-    if (time.value() > 0) text += fmt::format("\n{}  {}", time_text(time), plain(name_of(term)));
-  }
-  return text;
-}
-
-std::string description(const PlanView& view, std::uint32_t index) {
-  const TimelineSpan& span = view.timeline.spans[index];
-  const bool has_number = span.kind <= SpanKind::kTransfer;
-  std::string text(name_of(span.kind));
-  text.front() = static_cast<char>(std::toupper(text.front()));
-  if (has_number) text += fmt::format(" of micro-batch {}", span.micro_batch);
-  text += fmt::format(", stage {}", span.stage);
-  if (view.plan.virtual_stages > 1 && has_number) text += fmt::format(", chunk {}", span.chunk);
-  text += fmt::format("\n{}, from {} to {}", time_text(to_seconds(span.end - span.begin)),
-                      time_text(to_seconds(span.begin)), time_text(to_seconds(span.end)));
-  const bool works = span.kind == SpanKind::kForward || span.kind == SpanKind::kBackward;
-  if (works) text += work_text(view, span);
-  const std::vector<std::uint32_t>& path = view.critical_path;
-  const bool is_critical = std::find(path.begin(), path.end(), index) != path.end();
-  if (is_critical) text += "\n\nOn the critical path: a shorter span makes the step shorter.";
-  return text;
+// Returns the spans of plan A or B to highlight.
+const SpanMask& mask_of(const Ui& ui, const PlanView* view) {
+  const bool is_a = view == ui.views.a.get();
+  return ui.span_masks.mask(is_a ? 0 : 1, is_a ? ui.views.a : ui.views.b, ui.state.timeline);
 }
 
 void hover(Ui& ui, const Track& track) {
@@ -165,7 +129,12 @@ void hover(Ui& ui, const Track& track) {
   const float within = y - static_cast<float>(stage) * track.stage_height;
   const std::size_t lane = 2 * stage + (within > track.compute_height() ? 1 : 0);
   const std::uint32_t span = span_at(track.view->timeline, track.view->index, lane, seconds);
-  if (span == kManySpans) return;
+  if (span == kManySpans) {
+    if (lane % 2 == 1 || lane >= track.view->index.lanes.size()) return;
+    const TimelineGap gap = gap_at(track.view->timeline, track.view->index, lane, seconds);
+    ui.state.timeline.hovered = bubble_text(static_cast<std::int64_t>(stage), gap);
+    return tooltip(ui, ui.state.timeline.hovered.c_str());
+  }
   const TimelineSpan& found = track.view->timeline.spans[span];
   const float left =
       track.area.min.x + static_cast<float>(track.window.x_of(to_seconds(found.begin).value()));
@@ -176,7 +145,7 @@ void hover(Ui& ui, const Track& track) {
           {{std::max(left, track.area.min.x), top},
            {std::min(std::max(right, left + 2), track.area.max.x), top + track.lane_height(lane)}},
           ui.colors.text, 0, ui.px(1.5F));
-  ui.state.timeline.hovered = description(*track.view, span);
+  ui.state.timeline.hovered = span_text(*track.view, span);
   tooltip(ui, ui.state.timeline.hovered.c_str());
   if (ImGui::IsMouseDoubleClicked(ImGuiMouseButton_Left)) {
     const double begin = to_seconds(found.begin).value(), end = to_seconds(found.end).value();
@@ -191,8 +160,7 @@ void jump_to_match(Ui& ui) {
   TimelineState& state = ui.state.timeline;
   const PlanView& view = *ui.views.a;
   if (state.search.empty()) return;
-  const SpanMask mask = matching_spans(view.timeline, state.search);
-  const std::uint32_t match = next_span(view.timeline, mask, state.found_at);
+  const std::uint32_t match = next_span(view.timeline, mask_of(ui, &view), state.found_at);
   if (match == kManySpans) return;
   const double begin = to_seconds(view.timeline.spans[match].begin).value();
   const double end = to_seconds(view.timeline.spans[match].end).value();
@@ -268,7 +236,7 @@ void draw_ruler(const Ui& ui, Rect area, const TimelineWindow& window) {
 
 void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float left) {
   std::vector<TimelineRect> rects;
-  lay_out_timeline(track.view->timeline, track.view->index, track.window, mask_of(ui, *track.view),
+  lay_out_timeline(track.view->timeline, track.view->index, track.window, mask_of(ui, track.view),
                    {ui.colors.span, ui.colors.panel}, rects);
   draw_rects(ui, track, rects);
   draw_names(ui, track, rects);
@@ -276,18 +244,14 @@ void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float l
   if (*name == '\0') return;
   fill(ui, {{left - ui.px(8), track.area.min.y}, {left - ui.px(5), track.area.max.y}}, mark);
   const ImVec2 corner{track.area.max.x + ui.px(6), track.area.min.y};
-  const float height = std::min(ui.px(18), track.area.height());
-  ImFont* const font = height < ui.px(18) ? ui.fonts.small : ui.fonts.bold;
-  fill(ui, {corner, {corner.x + ui.px(20), corner.y + height}}, mark, ui.px(3));
-  put_text(ui, font, {corner.x + ui.px(10), corner.y + (height - font->FontSize) / 2},
-           ui.colors.on_accent, name, Align::kCenter);
+  plan_chip(ui, corner, mark, name);
 }
 
 // Returns the number of spans that match the search, "none found", or an empty text without a
 // search.
 std::string matches_text(const Ui& ui) {
   if (ui.state.timeline.search.empty()) return "";
-  const SpanMask mask = matching_spans(ui.views.a->timeline, ui.state.timeline.search);
+  const SpanMask& mask = mask_of(ui, ui.views.a.get());
   const auto count = std::count(mask.begin(), mask.end(), true);
   return count == 0 ? "none found" : fmt::format("{} found", count_text(count));
 }
@@ -370,7 +334,7 @@ void draw_tracks(Ui& ui, Rect body) {
     track.area.min.y += static_cast<float>(i) * (height + between);
     track.area.max.y = track.area.min.y + height;
     track.stage_height =
-        std::min(height / static_cast<float>(track.view->index.stages()), ui.px(44));
+        std::min(height / static_cast<float>(track.view->index.stages()), ui.px(kMostStageHeight));
     note_area(ui, i == 0 ? "timeline A" : "timeline B", track.area);
     tracks.push_back(track);
   }

@@ -1,6 +1,7 @@
 // The top bar: inputs of planning, and buttons for actions.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -50,13 +51,14 @@ std::vector<Option> options_of(const std::vector<ModelEntry>& models) {
   return options;
 }
 
-// Draws an option. Returns whether it was selected in this frame.
-bool draw_option(Ui& ui, const Option& option, bool is_shown) {
+// Draws an option with its note `notes` pixels from the left. Returns whether it was selected in
+// this frame.
+bool draw_option(Ui& ui, const Option& option, bool is_shown, float notes) {
   const bool is_chosen = ImGui::Selectable(option.name.c_str(), is_shown);
   note_item(ui, option.name);
   if (is_shown && ImGui::IsWindowAppearing()) ImGui::SetScrollHereY();
   if (!option.note.empty()) {
-    ImGui::SameLine(ui.px(150));
+    ImGui::SameLine(notes);
     ImGui::TextDisabled("%s", option.note.c_str());
   }
   return is_chosen;
@@ -77,13 +79,17 @@ bool combo(Ui& ui, const char* name, float width, const std::vector<Option>& opt
              Align::kRight);
   }
   if (is_open) {
+    float widest = 0;
+    for (const Option& option : options) {
+      widest = std::max(widest, text_size(ImGui::GetFont(), option.name).x);
+    }
     std::string family;
     for (const Option& option : options) {
       if (std::exchange(family, option.family) != option.family) {
         ImGui::Separator();
         ImGui::TextDisabled("%s", option.family.c_str());
       }
-      if (!draw_option(ui, option, option.name == shown)) continue;
+      if (!draw_option(ui, option, option.name == shown, widest + ui.px(24))) continue;
       chosen = option.name;
       changed = true;
     }

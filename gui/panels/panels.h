@@ -11,14 +11,17 @@ void draw_top_bar(Ui& ui, Rect rect);  // model, cluster, GPUs, batch; buttons o
 // Draws the recommendation, and key figures of plans A and B. Returns the height that the text
 // needs.
 float draw_headline(Ui& ui, ImVec2 corner, float width);
-void draw_knobs(Ui& ui, Rect rect);     // settings of plan A, bandwidth factors
+void draw_knobs(Ui& ui, Rect rect);     // settings of plan A, software, bandwidth factors
 void draw_plans(Ui& ui, Rect rect);     // the plan table
 void draw_scatter(Ui& ui, Rect rect);   // step time against memory
 void draw_memory(Ui& ui, Rect rect);    // memory of each stage against the capacity
 void draw_details(Ui& ui, Rect rect);   // breakdown of the step, differences, measurements
 void draw_timeline(Ui& ui, Rect rect);  // the step over time
 
-// Undo or redo the last change of plan A.
+// Draws the stack and its parts at ImGui's cursor.
+void draw_software(Ui& ui);
+
+// Undo or redo the last change of plan A, its software or network.
 void undo(AppState& state);
 void redo(AppState& state);
 
@@ -26,7 +29,8 @@ void redo(AppState& state);
 void open_export(Ui& ui);
 void draw_popups(Ui& ui);  // popups of the top bar's buttons
 
-// Draws a legend at the bottom of `rect` with the span kinds that occur. Returns its height.
+// Draws a legend at the bottom of `rect` with the span kinds that occur. Returns its height, 0
+// without room for a legend.
 float draw_span_legend(Ui& ui, Rect rect);
 
 // Contents of the tabs of the details panel.

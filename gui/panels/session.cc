@@ -41,8 +41,10 @@ void draw_panels(Ui& ui, Rect screen) {
   draw_timeline(ui, {{left, bottom}, all.max});
 }
 
-// Shows the message of the last action at the bottom of the window.
+// Shows the message of the last action at the bottom of the window, until the next click. The
+// message takes no input, so that the panel below it works.
 void draw_notice(Ui& ui, Rect screen) {
+  if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) ui.state.notice.clear();
   if (ui.state.notice.empty()) return;
   ImGui::SetNextWindowPos({screen.center().x, screen.max.y - ui.px(20)}, ImGuiCond_Always,
                           {0.5F, 1});
@@ -54,12 +56,10 @@ void draw_notice(Ui& ui, Rect screen) {
   ImGui::Begin("notice", nullptr,
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_AlwaysAutoResize |
                    ImGuiWindowFlags_NoMove | ImGuiWindowFlags_NoSavedSettings |
-                   ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoNav);
+                   ImGuiWindowFlags_NoFocusOnAppearing | ImGuiWindowFlags_NoInputs);
   ImGui::PushTextWrapPos(ui.px(700));
   ImGui::TextUnformatted(ui.state.notice.c_str());
   ImGui::PopTextWrapPos();
-  if (ImGui::IsWindowHovered() && ImGui::IsMouseClicked(ImGuiMouseButton_Left))
-    ui.state.notice.clear();
   ImGui::End();
   ImGui::PopStyleVar(2);
   ImGui::PopStyleColor(2);
@@ -85,12 +85,13 @@ float fitting_scale(float width, float height) {
   return std::clamp(std::round(scale * 8) / 8, 0.75F, 2.0F);
 }
 
-// Records a change of plan A in the history, and lists the settings that the change adjusted.
+// Records a change of the selection in the history, and lists the settings that the change
+// adjusted.
 void record_change(Ui& ui) {
   AppState& state = ui.state;
   const std::optional<Plan> shown = ui.views.a ? std::optional(ui.views.a->plan) : std::nullopt;
   const bool is_predicted = !state.plan || state.plan == shown;
-  state.history.record(state.plan, shown, is_predicted && !ImGui::IsAnyMouseDown());
+  state.history.record(selection_of(state), shown, is_predicted && !ImGui::IsAnyMouseDown());
   state.moved.clear();
   if (!state.turned || !shown) return;
   const std::optional<Plan>& before = state.history.before(*shown);
@@ -158,11 +159,10 @@ void Session::frame(float width, float height, float seconds) {
   io.KeyMap[ImGuiKey_Tab] = -1;  // gui/panels/tab_stops.h
   ImGui::NewFrame();
   items_.clear();
-  painted_.clear();
   stops_.clear();
   std::vector<Request> requests;
-  Ui ui{state_, *views_,  colors(), fonts_,       scale_,
-        items_, painted_, stops_,   table_cache_, requests};
+  Ui ui{state_, *views_, colors(),     fonts_,      scale_,
+        items_, stops_,  table_cache_, span_masks_, requests};
   draw_frame(ui);
   ImGui::Render();
   for (const Request request : requests) perform_request(request);

@@ -6,6 +6,7 @@
 
 #include "core/scenario/catalogue.h"
 #include "gui/panels/shown_table.h"
+#include "gui/panels/span_masks.h"
 #include "gui/panels/ui.h"
 #include "gui/views/app_state.h"
 #include "gui/views/search_job.h"
@@ -33,9 +34,9 @@ class Session {
   AppState& state() { return state_; }
   const Views& views() const { return *views_; }
   const Items& items() const { return items_; }
-  const PaintedTexts& painted() const { return painted_; }
   const TabStops& stops() const { return stops_; }
   const TableCache& table_cache() const { return table_cache_; }
+  const SpanMasks& span_masks() const { return span_masks_; }
   const Palette& colors() const { return palette_of(state_.theme); }
   // Changes when the font atlas is rebuilt, so that the host must upload its texture again.
   int atlas_revision() const { return atlas_revision_; }
@@ -55,9 +56,9 @@ class Session {
   Perform perform_;
   const Views* views_ = nullptr;
   Items items_;
-  PaintedTexts painted_;
   TabStops stops_;
   TableCache table_cache_;
+  SpanMasks span_masks_;
   Fonts fonts_;
   float scale_ = 0, density_ = 1;
   Theme styled_theme_ = Theme::kLight;

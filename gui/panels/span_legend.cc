@@ -26,6 +26,7 @@ float draw_span_legend(Ui& ui, Rect rect) {
     return at.y + line_height;
   };
   const float height = place({rect.min.x, 0}, false);
+  if (!has_legend(rect, height + line_height)) return 0;  // the axis needs a line too
   place({rect.min.x, rect.max.y - height}, true);
   return height;
 }

@@ -32,14 +32,23 @@ void add_last_item(TabStops& stops, std::string_view label) {
   const ImGuiContext& g = *ImGui::GetCurrentContext();
   const ImGuiLastItemData& item = g.LastItemData;
   const bool is_disabled = (item.InFlags & ImGuiItemFlags_Disabled) != 0;
-  if (item.ID == 0 || is_disabled) return;
+  if (item.ID == 0) return;
   stops.push_back({std::string(label), item.ID, g.CurrentWindow, item.Rect.Min, item.Rect.Max,
-                   (item.InFlags & ImGuiItemFlags_Inputable) != 0});
+                   (item.InFlags & ImGuiItemFlags_Inputable) != 0, is_disabled});
+}
+
+bool scroll_to(const TabStop& stop) {
+  const ImRect& inner = stop.window->InnerClipRect;
+  const float middle = (stop.min.y + stop.max.y) / 2;
+  if (middle >= inner.Min.y && middle <= inner.Max.y) return false;
+  ImGui::ScrollToBringRectIntoView(stop.window, {stop.min, stop.max});
+  return true;
 }
 
 std::string move_focus(const TabStops& all) {
   const ImGuiContext& g = *ImGui::GetCurrentContext();
   TabStops stops = all;
+  std::erase_if(stops, [](const TabStop& stop) { return stop.is_disabled; });
   if (!g.OpenPopupStack.empty() && g.OpenPopupStack.back().Window != nullptr) {
     const ImGuiWindow* popup = g.OpenPopupStack.back().Window;
     std::erase_if(stops, [&](const TabStop& stop) { return stop.window->RootWindow != popup; });

@@ -18,11 +18,16 @@ struct TabStop {
   ImGuiWindow* window = nullptr;
   ImVec2 min, max;  // position on the screen
   bool is_text = false;
+  bool is_disabled = false;  // Tab skips the control
 };
 using TabStops = std::vector<TabStop>;
 
-// Adds ImGui's last item as a stop, unless it is disabled.
+// Adds ImGui's last item as a stop.
 void add_last_item(TabStops& stops, std::string_view label);
+
+// Scrolls the panel of a control so that the control can be seen from the next frame on. Does
+// nothing if the control is visible. Returns whether the panel scrolls.
+bool scroll_to(const TabStop& stop);
 
 // Moves the focus if Tab was pressed in this frame; call after all controls are drawn. While a
 // popup is open, only its controls are stops. Returns the label of the control with the focus, or

@@ -6,43 +6,6 @@
 #include <utility>
 
 namespace tpsim::gui {
-namespace {
-
-constexpr float kLabelShare = 0.44F;  // width of the label in a row of the sidebar
-
-ImVec4 vec(Rgba color) {
-  return ImGui::ColorConvertU32ToFloat4(IM_COL32(color.r, color.g, color.b, color.a));
-}
-
-// Draws the label of a row and moves the cursor to the start of the control. Returns the width of
-// the control. A row whose value was adjusted by another change is marked.
-float begin_row(Ui& ui, const char* label, const char* help, const std::string& before) {
-  const float width = ImGui::GetContentRegionAvail().x;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float height = ImGui::GetFrameHeight();
-  const float text_y = at.y + (height - ui.fonts.body->FontSize) / 2;
-  const bool is_moved = !before.empty();
-  put_text(ui, ui.fonts.body, {at.x, text_y}, is_moved ? ui.colors.warn : ui.colors.dim,
-           fitted(ui.fonts.body, label, width * kLabelShare - ui.px(4)));
-  if (is_moved) {
-    const Rect mark{{at.x - ui.px(8), at.y}, {at.x - ui.px(5), at.y + height}};
-    fill(ui, mark, ui.colors.warn);
-    note_area(ui, std::string("moved ") + label, mark);
-  }
-  const Rect area{at, {at.x + width * kLabelShare, at.y + height}};
-  if (ImGui::IsMouseHoveringRect(area.min, area.max) && ImGui::IsWindowHovered()) {
-    tooltip(
-        ui,
-        is_moved
-            ? ("Adjusted by the last change. The value before was " + before + ".\n" + help).c_str()
-            : help);
-  }
-  const float control = std::round(width * kLabelShare);
-  ImGui::SetCursorScreenPos({at.x + control, at.y});
-  return width - control;
-}
-
-}  // namespace
 
 ImVec2 text_size(ImFont* font, std::string_view text) {
   return font->CalcTextSizeA(font->FontSize, FLT_MAX, 0, text.data(), text.data() + text.size());
@@ -57,8 +20,6 @@ float put_text(const Ui& ui, ImFont* font, ImVec2 at, Rgba color, std::string_vi
   ImDrawList* list = ImGui::GetWindowDrawList();
   list->AddText(font, font->FontSize, snapped, ui.ink(color), text.data(),
                 text.data() + text.size());
-  ui.painted.push_back(
-      painted_text(std::string(text), snapped, {snapped.x + width, snapped.y + font->FontSize}));
   return width;
 }
 
@@ -153,10 +114,27 @@ void note_area(Ui& ui, std::string_view label, Rect rect) {
   ui.items.insert_or_assign(std::string(label), rect);
 }
 
+namespace {
+
+// Returns the width at which a tooltip's lines break: the first at which the text is lower than the
+// window.
+float tooltip_width(const Ui& ui, const char* text) {
+  const ImVec2 screen = ImGui::GetIO().DisplaySize;
+  const float widest = screen.x - ui.px(40);
+  float width = std::min(ui.px(320), widest);
+  while (width < widest &&
+         ImGui::CalcTextSize(text, nullptr, false, width).y > screen.y - ui.px(40)) {
+    width = std::min(widest, width + ui.px(80));
+  }
+  return width;
+}
+
+}  // namespace
+
 void tooltip(const Ui& ui, const char* text) {
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.px(10), ui.px(8)));
   ImGui::BeginTooltip();
-  ImGui::PushTextWrapPos(ui.px(320));
+  ImGui::PushTextWrapPos(tooltip_width(ui, text));
   ImGui::TextUnformatted(text);
   ImGui::PopTextWrapPos();
   ImGui::EndTooltip();
@@ -180,84 +158,13 @@ bool button(Ui& ui, const char* label, const char* help, bool is_on) {
   return pressed;
 }
 
-bool slider_row(Ui& ui, const SliderRow& row, int& stop) {
-  const float width = begin_row(ui, row.label, row.help, row.before);
-  const int most = static_cast<int>(row.texts.size()) - 1;
-  ImGui::SetNextItemWidth(width);
-  ImGui::PushID(row.label);
-  int next = std::clamp(stop, 0, std::max(0, most));
-  const char* shown = row.texts.empty() ? "–" : row.texts[static_cast<std::size_t>(next)].c_str();
-  // A slider with a single legal value is disabled.
-  ImGui::BeginDisabled(most < 1);
-  ImGui::PushFont(ui.fonts.bold);
-  // Doubles each %, because ImGui would read it as a format specifier.
-  std::string format;
-  for (const char* c = shown; *c != '\0'; ++c) format += *c == '%' ? "%%" : std::string(1, *c);
-  const bool moved = ImGui::SliderInt("##slider", &next, 0, std::max(0, most), format.c_str(),
-                                      ImGuiSliderFlags_NoInput);
-  ImGui::PopFont();
-  ImGui::EndDisabled();
-  note_item(ui, row.label);
-  hover_help(ui, row.help);
-  ImGui::PopID();
-  if (!moved || next == stop || next > most) return false;
-  stop = next;
-  return true;
-}
-
-namespace {
-
-// Returns the number of lines of segments in which every text fits, or one segment per line.
-int segment_lines(const Ui& ui, std::span<const std::string> texts, float width) {
-  const int count = static_cast<int>(texts.size());
-  float widest = 0;
-  for (const std::string& text : texts) {
-    widest = std::max(widest, text_size(ui.fonts.body, text).x);
-  }
-  for (int lines = 1; lines < count; ++lines) {
-    const int per_line = (count + lines - 1) / lines;
-    if (widest + ui.px(2) <= std::floor(width / static_cast<float>(per_line))) return lines;
-  }
-  return count;
-}
-
-}  // namespace
-
-bool segment_row(Ui& ui, const SegmentRow& row, int& chosen) {
-  const float width = begin_row(ui, row.label, row.help, row.before);
-  const int count = static_cast<int>(row.texts.size());
-  const int lines = segment_lines(ui, row.texts, width);
-  const int per_line = (count + lines - 1) / lines;
-  const float each = std::floor(width / static_cast<float>(per_line));
-  const float height = ImGui::GetFrameHeight();
-  const ImVec2 start = ImGui::GetCursorScreenPos();
-  fill(ui, {start, {start.x + width, start.y + height * static_cast<float>(lines)}},
-       ui.colors.raised, ui.px(4));
-  bool changed = false;
-  ImGui::PushID(row.label);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, ImGui::GetStyle().FramePadding.y));
-  for (int i = 0; i < count; ++i) {
-    const bool is_on = i == chosen;
-    ImGui::SetCursorScreenPos({start.x + each * static_cast<float>(i % per_line),
-                               start.y + height * static_cast<float>(i / per_line)});
-    ImGui::PushStyleColor(ImGuiCol_Button,
-                          vec(is_on ? ui.colors.accent : with_alpha(ui.colors.raised, 0)));
-    if (is_on) ImGui::PushStyleColor(ImGuiCol_ButtonHovered, vec(ui.colors.accent));
-    ImGui::PushStyleColor(ImGuiCol_Text, vec(is_on ? ui.colors.on_accent : ui.colors.text));
-    const std::string& text = row.texts[static_cast<std::size_t>(i)];
-    ImGui::PushID(i);
-    if (ImGui::Button(fitted(ImGui::GetFont(), text, each).c_str(), {each, 0}) && !is_on) {
-      chosen = i;
-      changed = true;
-    }
-    ImGui::PopID();
-    ImGui::PopStyleColor(is_on ? 3 : 2);
-    note_item(ui, std::string(row.label) + "=" + text);
-    hover_help(ui, row.help);
-  }
-  ImGui::PopStyleVar();
-  ImGui::PopID();
-  return changed;
+float plan_chip(const Ui& ui, ImVec2 at, Rgba color, const char* name, Align align) {
+  ImFont* const font = ui.fonts.small;
+  const float width = text_size(font, name).x + ui.px(8), height = font->FontSize + ui.px(1);
+  if (align == Align::kRight) at.x -= width;
+  fill(ui, {at, {at.x + width, at.y + height}}, color, ui.px(3));
+  put_text(ui, font, {at.x + width / 2, at.y}, ui.colors.on_accent, name, Align::kCenter);
+  return width;
 }
 
 void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::string& remedy) {
@@ -274,9 +181,7 @@ void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::st
   const auto put = [&](ImFont* font, Rgba color, const std::string& text) {
     ImGui::GetWindowDrawList()->AddText(font, font->FontSize, at, ui.ink(color), text.data(),
                                         text.data() + text.size(), width);
-    const ImVec2 end{at.x + width, at.y + wrapped_height(font, text)};
-    ui.painted.push_back(painted_text(text, at, end));
-    at.y = end.y + gap;
+    at.y += wrapped_height(font, text) + gap;
   };
   put(ui.fonts.bold, ui.colors.text, what);
   put(ui.fonts.body, ui.colors.dim, remedy);
@@ -318,7 +223,7 @@ void apply_style(Theme theme, float scale) {
   set(ImGuiCol_SliderGrabActive, mix(p.raised, p.accent, 0.6));
   set(ImGuiCol_Button, p.raised), set(ImGuiCol_ButtonHovered, mix(p.raised, p.line, 0.6));
   set(ImGuiCol_ButtonActive, p.line), set(ImGuiCol_CheckMark, p.accent);
-  set(ImGuiCol_Header, mix(p.panel, p.accent, 0.18));
+  set(ImGuiCol_Header, mix(p.panel, p.accent, 0.12));
   set(ImGuiCol_HeaderHovered, p.raised), set(ImGuiCol_HeaderActive, p.line);
   set(ImGuiCol_Separator, p.line), set(ImGuiCol_NavHighlight, p.accent);
   set(ImGuiCol_TableHeaderBg, p.panel), set(ImGuiCol_TableBorderLight, p.grid);

@@ -16,9 +16,9 @@
 
 #include "gui/draw/fonts.h"
 #include "gui/draw/palette.h"
-#include "gui/panels/painted_texts.h"
 #include "gui/panels/tab_stops.h"
 #include "gui/views/app_state.h"
+#include "gui/views/knob_values.h"
 #include "gui/views/views.h"
 
 namespace tpsim::gui {
@@ -45,6 +45,7 @@ enum class Request : std::uint8_t {
 };
 
 class TableCache;
+class SpanMasks;
 
 struct Ui {
   AppState& state;
@@ -53,14 +54,18 @@ struct Ui {
   const Fonts& fonts;
   float scale = 1;
   Items& items;
-  PaintedTexts& painted;
   TabStops& stops;
   TableCache& table_cache;
+  SpanMasks& span_masks;
   std::vector<Request>& requests;
 
   float px(float length) const { return length * scale; }
   ImU32 ink(Rgba color) const { return IM_COL32(color.r, color.g, color.b, color.a); }
 };
+
+inline ImVec4 vec(Rgba color) {
+  return ImGui::ColorConvertU32ToFloat4(IM_COL32(color.r, color.g, color.b, color.a));
+}
 
 enum class Align : std::uint8_t { kLeft, kCenter, kRight };
 
@@ -104,21 +109,40 @@ struct SliderRow {
 };
 bool slider_row(Ui& ui, const SliderRow& row, int& stop);
 
-// A row with segments: "label  [a|b|c]". Has several lines if the texts need them. segment_row()
-// returns whether the selection changed.
+// A row with segments: "label  [a|b|c]". Has several lines if the texts need them. A refused value
+// is grey, and its reason is in a tooltip. segment_row() returns whether the selection changed.
 struct SegmentRow {
   const char* label;
   const char* help;
-  std::span<const std::string> texts;
+  std::span<const KnobValue> values;
   std::string before = {};
 };
 bool segment_row(Ui& ui, const SegmentRow& row, int& chosen);
+
+// A row that opens a list of values: "[label  value ▼]". Refused values are grey, with their reason
+// in a tooltip. combo_row() returns whether a value was selected.
+struct ComboRow {
+  const char* label;
+  const char* help;
+  std::string shown;
+  bool is_changed;                                 // differs from the default
+  std::function<std::vector<KnobValue>()> values;  // called while the list is open
+};
+bool combo_row(Ui& ui, const ComboRow& row, KnobValue& chosen);
+
+// Draws the name of plan A or B on a field of its color. `at`: upper left or right corner. Returns
+// the width.
+float plan_chip(const Ui& ui, ImVec2 at, Rgba color, const char* name, Align align = Align::kLeft);
 
 // Shows a message in the middle of an empty card: why it is empty, and what to do.
 void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::string& remedy);
 
 // Shows a message in the card of a plan that cannot run. The headline shows the reason.
 void no_prediction(const Ui& ui, Rect rect);
+
+// Whether a card is high enough for a legend of this height. In a lower card the tooltips name the
+// colors.
+inline bool has_legend(Rect rect, float height) { return height <= 0.4F * rect.height(); }
 
 // Draws a colored square and its name. Returns the position of the next entry.
 float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name);

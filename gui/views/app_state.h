@@ -104,10 +104,15 @@ struct AppState {
   std::string measured_file;            // a report of `tpsim validate --runs ... --json`
   std::string view_file = "view.json";  // file for the buttons Save and Open
   std::string export_folder = "launch";
-  int export_stack = 0;  // index of a LaunchStack
+  int export_stack = 0;      // index of a LaunchStack
+  bool shows_parts = false;  // all parts of the software, instead of those that differ
   bool shows_help = false;
   std::string notice;  // message of the last action or failure
   bool notice_is_error = false;
 };
+
+// The selection that undo and redo restore.
+Selection selection_of(const AppState& state);
+void select(const Selection& selection, AppState& state);
 
 }  // namespace tpsim::gui

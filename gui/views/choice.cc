@@ -1,5 +1,6 @@
 #include "gui/views/choice.h"
 
+#include "app/scenario/scenario_request.h"
 #include "core/machine/node_rate.h"
 #include "costs/machine_cluster.h"
 #include "plans/search/usual_batch.h"
@@ -19,28 +20,21 @@ Result<double> node_gbps_of(const Catalogue& catalogue, const Choice& choice) {
 }  // namespace
 
 Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choice) {
-  ModelSpec model;
+  PlanFile chosen{{}, choice.cluster, choice.profile, choice.stack, choice.parts, {}};
   if (choice.opened_model) {
-    model = *choice.opened_model;
+    chosen.model = *choice.opened_model;
   } else {
-    TPSIM_TRY(model, catalogue.load_model(choice.model));
+    TPSIM_TRY(chosen.model, catalogue.load_model(choice.model));
   }
-  if (choice.seq > 0) model.seq = choice.seq;
-  TPSIM_TRY_STATUS(validate(model));
-  LoadedChoice loaded;
-  ScenarioNames& names = loaded.names;
-  names = {model.name, choice.cluster, choice.profile, choice.stack, choice.parts};
-  TPSIM_TRY(names.node_gbps, node_gbps_of(catalogue, choice));
-  TPSIM_TRY(loaded.scenario, load_scenario(catalogue, std::move(model), names));
-  const ClusterSpec& cluster = loaded.scenario.cluster;
-  if (names.profile.empty()) names.profile = cluster.profile;
-  if (names.stack.empty()) names.stack = cluster.stack;
-  loaded.unstated = {choice.stack.empty() || choice.stack_is_assumed,
-                     choice.cluster_is_assumed && names.node_gbps == 0};
+  TPSIM_TRY(chosen.node_gbps, node_gbps_of(catalogue, choice));
+  chosen.stack_assumed = choice.stack.empty() || choice.stack_is_assumed;
+  chosen.network_assumed = choice.cluster_is_assumed && chosen.node_gbps == 0;
+  app::ScenarioRequest request{.file = std::move(chosen), .predicts = false};
+  if (choice.seq > 0) request.seq = choice.seq;
+  request.ignore_stack_limits = choice.ignores_stack_limits;
+  TPSIM_TRY(app::NamedScenario named, app::load_scenario(request, catalogue));
+  LoadedChoice loaded{named.scenario, names_of(named), unstated_of(named)};
   loaded.scenario.cluster.intra_node.bandwidth *= choice.intra_node;
-  if (choice.ignores_stack_limits) {
-    loaded.scenario.stack = without_limits(std::move(loaded.scenario.stack));
-  }
   // Only the chosen software is planned, so the stack's alternative parts are removed.
   loaded.scenario.stack.choices.parts.clear();
   return loaded;
@@ -63,6 +57,26 @@ void choose_cluster(const std::string& name, Choice& choice) {
   choice.parts.clear();
   choice.node_gbps = 0;
   choice.intra_node = choice.inter_node = 1;
+}
+
+void choose_stack(const std::string& name, Choice& choice) {
+  choice.stack = name;
+  choice.stack_is_assumed = false;
+  choice.parts.clear();
+}
+
+Selection selection_of(const AppState& state) {
+  const Choice& choice = state.choice;
+  return {state.plan, choice.stack, choice.parts, choice.intra_node, choice.inter_node};
+}
+
+void select(const Selection& selection, AppState& state) {
+  state.plan = selection.plan;
+  Choice& choice = state.choice;
+  choice.stack = selection.stack;
+  choice.parts = selection.parts;
+  choice.intra_node = selection.intra_node;
+  choice.inter_node = selection.inter_node;
 }
 
 std::int64_t global_batch_of(const Choice& choice, const ModelSpec& model) {

@@ -5,7 +5,6 @@
 #include "core/scenario/catalogue.h"
 #include "gui/views/app_state.h"
 #include "plans/questions/open_inputs.h"
-#include "sim/step/load_scenario.h"
 
 namespace tpsim::gui {
 
@@ -20,6 +19,9 @@ Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choic
 void choose_model(const std::string& name, Choice& choice);
 // Selects another cluster, with its number of GPUs, network and software.
 void choose_cluster(const std::string& name, Choice& choice);
+
+// Selects other software; an empty name selects the cluster's, which counts as assumed.
+void choose_stack(const std::string& name, Choice& choice);
 
 // Returns the chosen global batch, or the default of `tpsim plan` if it is 0.
 std::int64_t global_batch_of(const Choice& choice, const ModelSpec& model);

@@ -2,8 +2,7 @@
 
 namespace tpsim::gui {
 
-void History::record(const std::optional<Plan>& chosen, const std::optional<Plan>& shown,
-                     bool is_done) {
+void History::record(const Selection& chosen, const std::optional<Plan>& shown, bool is_done) {
   if (!is_done) return;
   if (!has_started_) {
     if (!shown) return;
@@ -22,8 +21,7 @@ void History::record(const std::optional<Plan>& chosen, const std::optional<Plan
   }
 }
 
-std::optional<Plan> History::step(std::vector<std::optional<Plan>>& from,
-                                  std::vector<std::optional<Plan>>& to) {
+Selection History::step(std::vector<Selection>& from, std::vector<Selection>& to) {
   if (from.empty()) return chosen_;
   to.push_back(chosen_);
   chosen_ = from.back();
@@ -31,8 +29,8 @@ std::optional<Plan> History::step(std::vector<std::optional<Plan>>& from,
   return chosen_;
 }
 
-std::optional<Plan> History::undo() { return step(past_, future_); }
-std::optional<Plan> History::redo() { return step(future_, past_); }
+Selection History::undo() { return step(past_, future_); }
+Selection History::redo() { return step(future_, past_); }
 
 std::vector<MovedSetting> moved_settings(const Plan& before, const Plan& now,
                                          const std::optional<Setting>& turned) {

@@ -124,6 +124,14 @@ std::uint32_t span_at(const Timeline& timeline, const TimelineIndex& index, std:
   return spans[i];
 }
 
+TimelineGap gap_at(const Timeline& timeline, const TimelineIndex& index, std::size_t lane,
+                   double seconds) {
+  const std::vector<std::uint32_t>& spans = index.lanes[lane];
+  const std::size_t next = first_ending_after(timeline, spans, seconds);
+  return {next == 0 ? 0 : timeline.spans[spans[next - 1]].end,
+          next == spans.size() ? timeline.end : timeline.spans[spans[next]].begin};
+}
+
 TimelineWindow zoomed(TimelineWindow window, double factor, double about, double step) {
   const double span = std::clamp((window.end - window.begin) * factor, kShortestWindow, step);
   const double share = (about - window.begin) / (window.end - window.begin);

@@ -60,6 +60,14 @@ void lay_out_timeline(const Timeline& timeline, const TimelineIndex& index,
 std::uint32_t span_at(const Timeline& timeline, const TimelineIndex& index, std::size_t lane,
                       double seconds);
 
+// A time in which a lane has no span.
+struct TimelineGap {
+  Picoseconds begin = 0, end = 0;
+};
+// Returns the gap of a lane at a time in which span_at() finds nothing.
+TimelineGap gap_at(const Timeline& timeline, const TimelineIndex& index, std::size_t lane,
+                   double seconds);
+
 // Returns the window zoomed by `factor` around the time `about`, limited to the step. A factor
 // below one zooms in.
 TimelineWindow zoomed(TimelineWindow window, double factor, double about, double step);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/model/model_json.h"
+#include "core/software/launch_rules.h"
 #include "gui/views/answer.h"
 #include "gui/views/critical_path.h"
 #include "sim/step/predict.h"
@@ -34,6 +35,10 @@ std::shared_ptr<PlanView> compute_plan(LayerPricer& pricer, const Plan& plan) {
   return view;
 }
 
+std::string refusal_text(const LaunchRule& rule) {
+  return fmt::format("{}: {}", refusal_of(rule), rule.why);
+}
+
 // Returns plan A: the selected plan, else the best plan found, else the plan that misses the memory
 // limit by least.
 std::optional<Plan> plan_in_focus(const AppState& state, const Findings& found) {
@@ -49,6 +54,12 @@ ViewComputer::ViewComputer(Catalogue catalogue, SearchHost& host)
     : catalogue_(std::move(catalogue)), host_(host) {
   if (auto models = model_index(catalogue_); models.ok()) views_.models = std::move(models).value();
   views_.clusters = catalogue_.list(CatalogueKind::kClusters);
+  for (const std::string& name : catalogue_.list(CatalogueKind::kStacks)) {
+    Result<StackSpec> stack = catalogue_.load_stack(name);
+    if (!stack.ok()) continue;  // selecting the name would show the error
+    stacks_.push_back(*std::move(stack));
+    views_.stacks.push_back({name, ""});
+  }
 }
 
 ViewComputer::~ViewComputer() = default;
@@ -78,9 +89,19 @@ void ViewComputer::load_choice(const Choice& choice) {
     b_.reset();
     return;
   }
+  judge_stacks();
   pricer_ = std::make_unique<LayerPricer>(*views_.scenario);
   views_.is_stale = true;
   search();
+}
+
+// Finds the stacks that cannot run the model with any plan.
+void ViewComputer::judge_stacks() {
+  for (std::size_t i = 0; i < stacks_.size(); ++i) {
+    const LaunchRule* const broken =
+        broken_rule(stacks_[i].launcher, RuleScope::kModel, views_.scenario->model, Plan());
+    views_.stacks[i].refusal = broken == nullptr ? "" : refusal_text(*broken);
+  }
 }
 
 void ViewComputer::search() {

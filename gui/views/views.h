@@ -73,9 +73,16 @@ struct PlanView {
   RunCost cost;
 };
 
+// A stack of the catalogue.
+struct StackEntry {
+  std::string name;
+  std::string refusal;  // why the stack cannot run the model; empty if it can
+};
+
 struct Views {
   std::vector<ModelEntry> models;  // grouped by family; empty if one cannot be read
   std::vector<std::string> clusters;
+  std::vector<StackEntry> stacks;
   std::shared_ptr<const Scenario> scenario;  // null if the choice cannot be loaded
   ScenarioNames names;                       // names of the scenario's parts
   Unstated unstated;
@@ -118,6 +125,7 @@ class ViewComputer {
 
  private:
   void load_choice(const Choice& choice);
+  void judge_stacks();
   Status load(const Choice& choice);
   void look_at(const AppState& state);
   void clear_findings();
@@ -128,6 +136,7 @@ class ViewComputer {
   void add_cost(PlanView* view, double tokens) const;
 
   Catalogue catalogue_;
+  std::vector<StackSpec> stacks_;  // of the catalogue
   SearchHost& host_;
   std::optional<Choice> loaded_;
   bool awaits_news_ = false;  // the search has not returned results yet

@@ -8,8 +8,6 @@
 
 #include "core/base/files.h"
 #include "core/base/standard_streams.h"
-#include "core/json/json_document.h"
-#include "gui/draw/drawing_pixels.h"
 #include "gui/window/start_options.h"
 #include "gui/window/window.h"
 #include "gui/window/windowless.h"
@@ -32,20 +30,8 @@ Status run_options_script(const StartOptions& options, ScriptHost& host) {
   return write_png(options.screenshot, host.picture());
 }
 
-// Renders the drawing of `tpsim plan --plot out.png` to a PNG file, because `tpsim` does not
-// contain the typeface.
-Status draw_shapes(const StartOptions& options) {
-  constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-  constexpr float kScale = 2;  // sharp in print and on high-density screens
-  TPSIM_TRY(const std::string text, read_file(options.drawing, kMostBytes));
-  TPSIM_TRY(const JsonValue root, parse_json(text, options.drawing));
-  TPSIM_TRY(const Drawing drawing, drawing_from(root, options.drawing));
-  return write_png(options.screenshot, pixels_of(drawing, kScale));
-}
-
 Status run(int argc, char** argv) {
   TPSIM_TRY(const StartOptions options, start_options(argc, argv));
-  if (!options.drawing.empty()) return draw_shapes(options);
   TPSIM_TRY(Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(AppState state, start_state(options, catalogue));
   if (!options.screenshot.empty()) {

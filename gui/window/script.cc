@@ -127,7 +127,16 @@ class Runner {
                      near.empty() ? "" : "did you mean '" + near + "'?");
   }
 
+  // Scrolls to a control that its panel does not show.
+  void show(const std::string& label) {
+    const TabStops& stops = host_.session().stops();
+    const auto stop = std::find_if(stops.begin(), stops.end(),
+                                   [&](const TabStop& one) { return one.label == label; });
+    if (stop != stops.end() && scroll_to(*stop)) frames(2);
+  }
+
   Status move_to(const std::string& label, double x, double y) {
+    show(label);
     TPSIM_TRY(const Rect rect, place_of(label));
     ImGui::GetIO().MousePos = {rect.min.x + static_cast<float>(x) * rect.width(),
                                rect.min.y + static_cast<float>(y) * rect.height()};
@@ -154,6 +163,7 @@ class Runner {
 
   Status drag_over(const std::string& label, ImVec2 from, ImVec2 to, int button) {
     constexpr int kFrames = 8;
+    show(label);
     TPSIM_TRY(const Rect rect, place_of(label));
     const auto at = [&](float share) {
       const float x = from.x + (to.x - from.x) * share, y = from.y + (to.y - from.y) * share;

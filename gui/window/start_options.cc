@@ -40,7 +40,6 @@ Status set_option(std::string_view name, const std::string& value, StartOptions&
   if (name == "--global-batch") return set_count(name, value, options.global_batch);
   if (name == "--measured") return options.measured = value, Ok{};
   if (name == "--screenshot") return options.screenshot = value, Ok{};
-  if (name == "--drawing") return options.drawing = value, Ok{};
   if (name == "--script") return options.script = value, Ok{};
   if (name == "--size") return set_size(value, options);
   if (name == "--theme") return options.is_dark = value == "dark", Ok{};

@@ -15,7 +15,6 @@ struct StartOptions {
   std::int64_t gpus = 0, global_batch = 0;  // 0: default
   std::string measured;                     // report of `tpsim validate --runs FILE --json`
   std::string screenshot, script;
-  std::string drawing;  // JSON of a Drawing to render instead of opening the window
   int width = 1280, height = 800;
   bool is_dark = false;
 };

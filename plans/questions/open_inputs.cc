@@ -12,9 +12,9 @@
 #include "core/base/normal.h"
 #include "plans/search/family_walk.h"
 #include "plans/search/parallel_for.h"
+#include "sim/step/completed_stack.h"
 #include "sim/step/interval.h"
 #include "sim/step/predict.h"
-#include "sim/step/simulate.h"
 
 namespace tpsim {
 
@@ -263,33 +263,6 @@ Assumed OpenInputs::widen(std::span<PlannedRun> runs, int threads) {
     if (!first) first = std::move(assumed);
   }
   return first.value_or(Assumed{});
-}
-
-namespace {
-
-Result<PlannedRun> widened(const Catalogue& catalogue, const Scenario& scenario,
-                           const ScenarioNames& names, const Unstated& unstated, const Plan& plan) {
-  PlannedRun run{plan, {}};
-  TPSIM_TRY(run.predicted, simulate(scenario, plan));
-  TPSIM_TRY(OpenInputs inputs, OpenInputs::in(catalogue, scenario, names, unstated));
-  inputs.widen(run);
-  return run;
-}
-
-}  // namespace
-
-Result<PlannedRun> simulate(const Catalogue& catalogue, const ScenarioNames& names,
-                            const Plan& plan) {
-  TPSIM_TRY(const Scenario scenario, load_scenario(catalogue, names));
-  ScenarioNames taken = names;
-  if (taken.stack.empty()) taken.stack = scenario.cluster.stack;
-  return widened(catalogue, scenario, taken, {names.stack.empty(), false, {}}, plan);
-}
-
-Result<PlannedRun> simulate(const Catalogue& catalogue, const PlanFile& file) {
-  TPSIM_TRY(const Scenario scenario, scenario_of(catalogue, file));
-  const Unstated unstated{file.stack_assumed, file.network_assumed, file.settings_assumed};
-  return widened(catalogue, scenario, names_of(file), unstated, file.plan);
 }
 
 }  // namespace tpsim

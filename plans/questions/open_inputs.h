@@ -17,13 +17,22 @@
 #include "core/scenario/scenario.h"
 #include "core/software/stack_parts.h"
 #include "sim/layers/layer_pricer.h"
-#include "sim/step/load_scenario.h"
 
 namespace tpsim {
 
 enum class OpenInput : std::uint8_t { kSoftware, kNetwork, kSettings };
 template <>
 inline constexpr auto kEnumNames<OpenInput> = words<3>("software network settings");
+
+// Names in the catalogue, or paths, with which a scenario was loaded.
+struct ScenarioNames {
+  std::string model = {};
+  std::string cluster = {};
+  std::string profile = {};
+  std::string stack = {};
+  PartValues parts = {};  // replace the stack's own values
+  double node_gbps = 0;   // network bandwidth per node in Gbit/s; 0: the cluster's
+};
 
 // Inputs that the user did not state. A plan file records them (PlanFile::stack_assumed,
 // network_assumed, settings_assumed).
@@ -95,12 +104,5 @@ class OpenInputs {
 
   std::unique_ptr<State> state_;
 };
-
-// Predicts a plan as `tpsim simulate` does. The software counts as unstated if `names` has no
-// stack.
-Result<PlannedRun> simulate(const Catalogue& catalogue, const ScenarioNames& names,
-                            const Plan& plan);
-// Predicts a saved plan as `tpsim simulate` does.
-Result<PlannedRun> simulate(const Catalogue& catalogue, const PlanFile& file);
 
 }  // namespace tpsim

@@ -1,9 +1,11 @@
 #include "plans/search/stage_cuts.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/plan/plan.h"
+#include "core/software/launched_models.h"
 
 namespace tpsim {
 namespace {
@@ -41,6 +43,27 @@ std::vector<std::vector<std::int64_t>> uneven_layers(std::int64_t layers, std::i
   return cuts;
 }
 
+// Moves the start of each chunk to the nearest layer with an indexer, because a layer without one
+// uses the indices of an earlier layer of its stage. Empty if a chunk would have no layers.
+std::vector<std::int64_t> cut_at_indexers(const std::vector<std::int64_t>& cut,
+                                          const IndexedLayers& indexed) {
+  const std::int64_t layers = std::accumulate(cut.begin(), cut.end(), std::int64_t{0});
+  std::vector<std::int64_t> moved;
+  std::int64_t wanted = 0, before = 0;  // layers before the end of the chunk
+  for (std::size_t i = 0; i < cut.size(); ++i) {
+    wanted += cut[i];
+    std::int64_t end = i + 1 == cut.size() ? layers : wanted;
+    for (std::int64_t by = 1; end < layers && shares_indices(indexed, end + 1); ++by) {
+      const bool is_earlier = wanted - by > before && !shares_indices(indexed, wanted - by + 1);
+      end = is_earlier ? wanted - by : std::min(wanted + by, layers);
+    }
+    if (end <= before) return {};
+    moved.push_back(end - before);
+    before = end;
+  }
+  return moved;
+}
+
 }  // namespace
 
 std::vector<StageCut> stage_cuts(const ModelSpec& model, const CutRange& range) {
@@ -53,8 +76,10 @@ std::vector<StageCut> stage_cuts(const ModelSpec& model, const CutRange& range) 
       all.push_back(std::move(uneven));
     }
   }
+  const auto indexed = indexed_layers(model);
   std::vector<StageCut> cuts;
   for (std::vector<std::int64_t>& one : all) {
+    if (indexed && indexed->frequency > 1 && !one.empty()) one = cut_at_indexers(one, *indexed);
     // The two even cuts often agree, and an uneven cut may equal an even one.
     const bool repeats = std::any_of(cuts.begin(), cuts.end(),
                                      [&](const StageCut& cut) { return cut.layers == one; });

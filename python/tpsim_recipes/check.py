@@ -82,6 +82,9 @@ def megatron_lm(file, sources):
 def value_at(owner, key):
     for name in key.split("."):
         owner = getattr(owner, name)
+    if key == "model.activation_func":
+        from megatron.bridge.utils.activation_map import callable_to_str  # pylint: disable=import-error,import-outside-toplevel
+        owner = callable_to_str(owner) or owner
     return plain.Walk().plain(owner)
 
 

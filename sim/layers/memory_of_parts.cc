@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "core/software/optimizer_kinds.h"
 #include "sim/layers/low_precision.h"
@@ -25,12 +26,17 @@ void keep_for_backward(LayerMemory& memory, double bytes) {
   memory.backward.left[kActivations] -= bytes;
 }
 
-double kept_by_plain_kernels(const LayerTrace& trace, const Scenario& scenario) {
+// Returns the bytes that plain kernels of the ops save for backward.
+double kept_by_plain_kernels(const std::vector<OpRecord>& ops, const Scenario& scenario) {
   double kept = 0;
-  for (const OpRecord& op : forward_ops(trace)) {
+  for (const OpRecord& op : ops) {
     kept += plain_kernel(op, scenario.stack, scenario.model.activation_ops).kept.value();
   }
   return kept;
+}
+
+bool recomputes_core(const Plan& plan, const StackSpec& stack) {
+  return plan.recompute == Recompute::kSelective && recomputes_core_attention(stack.parts);
 }
 
 // Returns the bytes of the experts' results that are not saved, because router weights multiply the
@@ -75,7 +81,8 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
     }
     case LossHead::kGathered: return {(others + 1) * (narrow + 4) - traced, (others + 1) * 8};
     case LossHead::kChunked: return {traced / kChunks - traced, 0};
-    case LossHead::kFused: return {-traced, 0};
+    // The model's logits and the shifted copy that the kernel overwrites.
+    case LossHead::kFused: return {2 * (stack.training.wide_logits ? 4 : narrow) - traced, 0};
   }
   return {};
 }
@@ -121,7 +128,8 @@ void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& 
     keep_for_backward(memory, copies.kept * logits);
     raise(memory.backward, copies.in_backward * logits);
   }
-  double kept = kept_by_plain_kernels(trace, scenario) - results_not_kept(trace, stack);
+  double kept =
+      kept_by_plain_kernels(forward_ops(trace), scenario) - results_not_kept(trace, stack);
   if (kind == LayerKind::kBlock) {
     const auto [begin, end] = trace.span(Phase::kForward);
     kept -= saved_input_bytes(scenario, plan, trace.program, begin, end);
@@ -130,6 +138,11 @@ void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& 
     const double rounded = rounded_operand_bytes(scenario, plan, trace.program, begin, last);
     raise(memory.forward, rounded);
     raise(memory.backward, rounded);
+  }
+  if (kind == LayerKind::kBlock && recomputes_core(plan, stack)) {
+    const double again = kept_by_plain_kernels(attention_core_ops(trace), scenario);
+    raise(memory.backward, again);
+    kept -= again;
   }
   if (plan.recompute == Recompute::kFull && kind == LayerKind::kBlock) {
     raise(memory.backward, kept);  // allocated in backward again and freed there

@@ -92,13 +92,16 @@ constexpr Passes kCrossEntropyBackward{0, 4, 3};
 // fuses the casts with the norm and casts once.
 constexpr Passes kAutocastNormForward{1, 3, 2, 0, 0.5};
 constexpr Passes kAutocastNormBackward{1, 4, 2};
-constexpr Passes kCompiledAutocastNormForward{1, 1, 1, 0, 0.5};
+constexpr Passes kCompiledAutocastNormForward{1, 1, 1, 1, 0.5};
 constexpr Passes kCompiledAutocastNormBackward{1, 2, 2};
 constexpr Passes kAutocastRmsNormForward{2.5, 9.5, 9, 1.5, 1.5};
 constexpr Passes kAutocastRmsNormBackward{2.5, 18, 16};
 constexpr Passes kAutocastResidual{1, 2, 1};  // narrow results, added to fp32
 // Scale, mask, softmax and casts in one generated kernel.
 constexpr Passes kCompiledSoftmaxForward{2, 2, 1, 0, 1};
+// GELU by the tanh formula, whose cube autocast computes in fp32. Saved: an fp32 intermediate. The
+// bytes follow from the first batches that do not fit (docs/decisions/master-weights.md).
+constexpr Passes kCompiledAutocastGeluForward{0, 0, 1, 0, 1};
 constexpr Passes kCompiledSoftmaxBackward{2, 2, 1};
 
 template <class Kernel>
@@ -115,10 +118,11 @@ bool weighs_apart(const OpRecord& op, const StackSpec& stack) {
          op.key.variant >> 1 == static_cast<int>(MlpKind::kReluSquared);
 }
 
-// Whether Megatron-LM's fused softmax does not support the op's shape: it requires a multiple of
-// four heads and sequences per rank (AttentionKernel::kMegatron).
+// Whether Megatron-LM's fused softmax does not support the op: it requires 16-bit scores and a
+// multiple of four heads and sequences per rank (AttentionKernel::kMegatron).
 bool outside_megatrons_softmax(const OpRecord& op, const SoftwareParts& parts) {
-  return parts.attention == AttentionKernel::kMegatron && op.key.dims[0] % 4 != 0;
+  const bool is_supported = op.key.dims[0] % 4 == 0 && op.key.dtype != DType::kFloat32;
+  return parts.attention == AttentionKernel::kMegatron && !is_supported;
 }
 
 // Whether all elementwise ops are plain, as in the modules of transformers.
@@ -185,6 +189,15 @@ Passes torch_permutation(const OpRecord& op) {
   return weighted ? kTorchCombine : kTorchDispatchBackward;
 }
 
+// Whether unfused attention is written out in PyTorch's ops. Software whose own kernel is
+// FlashAttention and whose other modules are plain ops has no fused softmax.
+bool writes_out_softmax(const SoftwareParts& parts) {
+  if (parts.attention == AttentionKernel::kTorch) return true;
+  const bool has_softmax_kernel = parts.attention == AttentionKernel::kMegatron ||
+                                  parts.attention == AttentionKernel::kFusedSoftmax;
+  return !has_softmax_kernel && has_plain_modules(parts);
+}
+
 // Nullopt if autocast does not change the op.
 std::optional<Passes> autocast_passes(const OpRecord& op, const StackSpec& stack) {
   const bool is_autocast = stack.parts.master_weights == MasterWeights::kAutocast;
@@ -204,17 +217,11 @@ std::optional<Passes> autocast_passes(const OpRecord& op, const StackSpec& stack
       return passes;
     }
     case OpKind::kBiasResidual: return kAutocastResidual;
+    case OpKind::kBiasGeluForward:
+      if (compile && has_plain_modules(stack.parts)) return kCompiledAutocastGeluForward;
+      return std::nullopt;
     default: return std::nullopt;
   }
-}
-
-// Whether unfused attention is written out in PyTorch's ops. Software whose own kernel is
-// FlashAttention and whose other modules are plain ops has no fused softmax.
-bool writes_out_softmax(const SoftwareParts& parts) {
-  if (parts.attention == AttentionKernel::kTorch) return true;
-  const bool has_softmax_kernel = parts.attention == AttentionKernel::kMegatron ||
-                                  parts.attention == AttentionKernel::kFusedSoftmax;
-  return !has_softmax_kernel && has_plain_modules(parts);
 }
 
 // Forward passes of the softmax in unfused attention.

@@ -59,8 +59,11 @@ ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, doub
 StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
   StepHabits habits;
   const MasterWeights masters = stack.parts.master_weights;
-  habits.frees_gradients =
-      masters != MasterWeights::kCopy && plan.degrees.pp == 1 && micro_batches(plan) == 1;
+  const bool whole_backward = masters == MasterWeights::kAutocast && stack.parts.compile &&
+                              plan.zero == 0 && plan.dtype != DType::kFloat32;
+  habits.frees_gradients = masters != MasterWeights::kCopy && plan.degrees.pp == 1 &&
+                           micro_batches(plan) == 1 && !whole_backward;
+  if (whole_backward) habits.narrow_gradients = 0.5;
   habits.separate_pools = habits.frees_gradients && plan.zero >= 2 && has_replicas(plan);
   const OptimizerKind optimizer = stack.training.optimizer;
   if (stack.parts.optimizer == KernelFusion::kTorch && plan.offload == Offload::kNone &&
@@ -76,6 +79,7 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
   TensorPeak peak{stage.held, stage.held};
   BytesByCategory before_backward = stage.held;
   if (habits.frees_gradients) before_backward[kGradients] = 0;
+  before_backward[kWorkspace] += habits.narrow_gradients * stage.held[kGradients];
   for (std::size_t k = 0; k < moments.size(); ++k) {
     BytesByCategory level = before_backward;
     const auto in_flight = moments.in_flight(k);

@@ -31,6 +31,10 @@ struct StepHabits {
   // activations are freed when backward ends. Only with one micro-batch, one stage, and software
   // without a copy of the weights; otherwise gradient buffers are persistent.
   bool frees_gradients = false;
+  // Bytes of 16-bit gradients that exist during backward, as a share of the fp32 gradients.
+  // torch.compile makes the backward of a whole model under autocast one function: the function
+  // holds all that forward saved until it returns the fp32 copies of all gradients.
+  double narrow_gradients = 0;
   // FSDP allocates gradients on the stream that reduces them. PyTorch's caching allocator does not
   // reuse freed memory of one stream on another, so gradients and activations share no memory.
   bool separate_pools = false;

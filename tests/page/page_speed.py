@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how fast a page of `tpsim report` shows its plan, in headless Chromium.
 
-page_speed.py report.html [--runs 5] [--idle 10] [--limit SECONDS]: opens the page `--runs` times
+page_speed.py report.html [--runs 5] [--idle 30] [--limit SECONDS]: opens the page `--runs` times
 and prints one line per run and the medians:
 
   first      seconds from opening the page to the first picture of the plan
@@ -85,7 +85,7 @@ def main() -> int:
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("page", type=pathlib.Path)
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--idle", type=float, default=10)
+    parser.add_argument("--idle", type=float, default=30)
     parser.add_argument("--limit", type=float, default=600)
     parser.add_argument("--check", default="")
     options = parser.parse_args()

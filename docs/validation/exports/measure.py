@@ -11,7 +11,8 @@
 A plan is drawn by seed over the catalogue: a model, a cluster, GPUs and a batch. The plan is the one that `tpsim plan`
 recommends with the stack of the framework. With --change, `tpsim simulate` changes one setting or part of that plan to a
 value that the stack can run. Plans that tpsim does not predict are not counted. A plan is equal if the import of its files
-has the same step, memory and P(OOM).
+without --model has the same step, memory and P(OOM). A framework lacks a model if tpsim's rules of launchers name the
+feature that its settings do not have.
 
 With --check, tpsim_recipes judges the files of all plans in one process, with the arguments that `tpsim export --check`
 would pass. --each runs `tpsim export --check` for each plan instead, which takes seconds per plan.
@@ -43,6 +44,7 @@ START = ("import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
          "runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)")
 # Options of settings whose names in plan files differ, and settings that follow from others.
 FOLLOWING = {"stage_layers", "recompute_blocks", "dp", "etp", "schedule"}
+LACKING = "export does not support"  # in errors about features that the framework lacks
 TOLERANCE = 1e-9
 
 
@@ -223,7 +225,7 @@ def one(tpsim, arguments, pairs, draw, number, folder):
         if arguments.to in CONFIGS:
             shutil.copy(files / CONFIGS[arguments.to], given)
     back = folder / "back.json"
-    read = tpsim.run("import", files, "--model", model, "--cluster", cluster, "--stack", stack, "--save", back, "--quiet")
+    read = tpsim.run("import", files, "--cluster", cluster, "--stack", stack, "--save", back, "--quiet")
     if not back.exists():
         return verdict + ", not imported", reason(read.stderr), name
     first, second = predicted(tpsim, plan), predicted(tpsim, back)
@@ -300,8 +302,11 @@ def report(arguments, cases, no_plans):
     accepted = sum(count for outcome, count in outcomes.items() if outcome.startswith("accepted"))
     equal = sum(count for outcome, count in outcomes.items() if outcome.endswith(", equal"))
     accepted_text = f"{accepted} accepted" if arguments.check else "not judged"
+    lacking = sum(outcome == "not written" and LACKING in text for _, outcome, text, _ in cases)
+    able = len(cases) - lacking
     print(f"{arguments.to}, seed {arguments.seed}{', one change' if arguments.change else ''}: {len(cases)} plans, "
-          f"{written} written ({100 * written / max(1, len(cases)):.1f} %), {accepted_text}, {equal} equal after import; "
+          f"{written} written ({100 * written / max(1, len(cases)):.1f} %; {100 * written / max(1, able):.1f} % of {able} "
+          f"that the framework can express), {accepted_text}, {equal} equal after import; "
           f"{sum(no_plans.values())} draws without a plan")
     for outcome in sorted(outcomes):
         if not outcome.endswith(", equal"):

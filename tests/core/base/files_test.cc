@@ -115,7 +115,7 @@ TEST_CASE("a private folder is new, accessible to its owner only, and removed wi
     path = one->path();
     CHECK(path != other->path());
     CHECK(fs::status(path).permissions() == fs::perms::owner_all);
-    std::ofstream(path / "drawing.json") << "{}";
+    std::ofstream(path / "file.json") << "{}";
   }
   CHECK_FALSE(fs::exists(path));
 }

@@ -295,6 +295,21 @@ TEST_CASE("dtype and recipe of a row set the precision of linear layers") {
   CHECK(recipe("fp8", "secret") == "precision_recipe 'secret' is not modelled");
 }
 
+TEST_CASE("fp32 training attends without FlashAttention, except in PyTorch's own kernel") {
+  PublishedRun run = gpt_run(4096, 32, 8);
+  run.attention = "flash";
+  StackSpec fused, plain;
+  plain.parts.norm = KernelFusion::kTorch;
+  for (const char* dtype : {"bf16", "fp32"}) {
+    run.dtype = dtype;
+    const bool is_wide = run.dtype == "fp32";
+    CAPTURE(dtype);
+    CHECK(plan_of(run, {}, fused)->attention ==
+          (is_wide ? AttentionKind::kUnfused : AttentionKind::kFlash));
+    CHECK(plan_of(run, {}, plain)->attention == AttentionKind::kFlash);
+  }
+}
+
 TEST_CASE("8-bit GEMMs make a large model faster, but not twice as fast") {
   PublishedRun run = gpt_run(12288, 96, 8);
   run.gpu = "H100-80GB";

@@ -135,7 +135,7 @@ TEST_CASE("Trainer's files give sharded data parallelism, from any of their form
   const auto trainer = import_config(config("trainer.json"), inputs(8));
   REQUIRE(trainer.ok());
   CHECK(trainer->plan.zero == 3);
-  CHECK(trainer->parts.at(StackPart::kLossHead) == static_cast<std::int64_t>(LossHead::kFused));
+  CHECK(trainer->parts.at(StackPart::kLossHead) == static_cast<std::int64_t>(LossHead::kChunked));
   CHECK_FALSE(trainer->parts.contains(StackPart::kGradientSync));  // not stated
   const auto synced = import_config(
       with("trainer.json", R"("logging_steps": 10)",

@@ -147,7 +147,7 @@ TEST_CASE("refusals name the setting and the reason") {
                         Case{LaunchStack::kMegatronDeepSpeed, zero_3, "ZeRO 2 and 3"},
                         Case{LaunchStack::kTorchTitan, llama_file(), "ZeRO 1"},
                         Case{LaunchStack::kTorchTitan, replicated, "bf16 with tensor"},
-                        Case{LaunchStack::kTorchTitan, bloom_file(), "architecture"},
+                        Case{LaunchStack::kTorchTitan, bloom_file(), "this activation"},
                         Case{LaunchStack::kTorchTitan, few, "fewer micro-batches than stages"},
                         Case{LaunchStack::kTorchTitan, odd, "sequences of this length"},
                         Case{LaunchStack::kNemo, mapped, "tp-pp-dp with ZeRO 2 or 3"},

@@ -222,7 +222,7 @@ TEST_CASE("LLaMA-Factory's settings are read, with recompute as default") {
   const ImportedPlan plan = read(import_config({"sft.yaml", text}, on(8)));
   CHECK(plan.plan.recompute == Recompute::kFull);
   CHECK(plan.plan.attention == AttentionKind::kFlash);
-  CHECK(plan.parts.at(StackPart::kLossHead) == static_cast<std::int64_t>(LossHead::kFused));
+  CHECK(plan.parts.at(StackPart::kLossHead) == static_cast<std::int64_t>(LossHead::kChunked));
   CHECK(read(import_config({"sft.yaml", text + "disable_gradient_checkpointing: true\n"}, on(8)))
             .plan.recompute == Recompute::kNone);
   const auto with = [&](const char* before, const char* after) {

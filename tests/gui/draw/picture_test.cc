@@ -1,8 +1,12 @@
 // Pictures of the CPU renderer: equal on every run, close to the stored ones, readable.
 #include <filesystem>
 
-#include "gui/draw/drawing_pixels.h"
+#include "gui/draw/comparison_picture.h"
 #include "gui/draw/rasteriser.h"
+#include "gui/draw/scaling_picture.h"
+#include "gui/views/choice.h"
+#include "gui/views/plan_picture.h"
+#include "plans/search/search.h"
 #include "tests/gui/gui_fixture.h"
 
 namespace tpsim::gui {
@@ -12,6 +16,26 @@ Picture picture_of(AppState state, int width, int height) {
   GuiFixture gui(std::move(state), width, height);
   REQUIRE(gui.run("wait") == "");
   return gui.host().picture();
+}
+
+// Returns the boxes of a drawing's texts in the program's typeface, without ascenders' margins.
+std::vector<Rect> text_boxes(const Drawing& drawing) {
+  const ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
+  std::vector<Rect> boxes;
+  for (const DrawnShape& shape : drawing.shapes()) {
+    if (shape.kind != ShapeKind::kText) continue;
+    const ImFont* const font = atlas.Fonts[shape.is_bold ? 2 : 0];
+    const auto size = static_cast<float>(shape.numbers[2]);
+    constexpr float kHeightOfSize = 3408.0F / 2816.0F;  // ascender to descender of Inter
+    const float width = font->CalcTextSizeA(size * kHeightOfSize, FLT_MAX, 0, shape.words.data(),
+                                            shape.words.data() + shape.words.size())
+                            .x;
+    const float left =
+        static_cast<float>(shape.numbers[0]) - width * static_cast<float>(shape.anchor) / 2;
+    const auto baseline = static_cast<float>(shape.numbers[1]);
+    boxes.push_back({{left, baseline - 0.73F * size}, {left + width, baseline}});
+  }
+  return boxes;
 }
 
 }  // namespace
@@ -57,37 +81,42 @@ TEST_CASE("the embedded typeface has every letter of the panels, and few others"
   }
 }
 
-TEST_CASE("a drawing's pixels match its shapes, at any scale") {
-  const Rgba white{255, 255, 255, 255}, red{200, 0, 0, 255}, blue{0, 0, 200, 255};
-  Drawing drawing(100, 60, white);
-  drawing.rects({10, 10, 20, 10, 40, 10, 20, 10}, red);
-  drawing.line(10, 40.5, 60, 40.5, blue, 3);
-  drawing.circle(80, 30, 8, blue);
-  drawing.text(10, 56, {12, red, Anchor::kStart, true}, "tpsim");
-  drawing.text(90, 56, {12, red, Anchor::kEnd, false}, "tpsim");
-  for (const int scale : {1, 2, 3}) {
-    const Picture picture = pixels_of(drawing, static_cast<float>(scale));
-    CHECK(picture.width == 100 * scale);
-    CHECK(picture.height == 60 * scale);
-    CHECK(picture.at(20 * scale, 15 * scale) == red);
-    CHECK(picture.at(35 * scale, 15 * scale) == white);
-    CHECK(picture.at(50 * scale, 15 * scale) == red);
-    CHECK(picture.at(30 * scale, 40 * scale) == blue);
-    CHECK(picture.at(80 * scale, 30 * scale) == blue);
-    CHECK(picture.at(80 * scale, 20 * scale) == white);
-    const auto inked = [&](int from, int to) {
-      int count = 0;
-      for (int y = 46 * scale; y < 56 * scale; ++y) {
-        for (int x = from * scale; x < to * scale; ++x) {
-          if (picture.at(x, y) != white) ++count;
-        }
+TEST_CASE("no text of a plot leaves the picture or covers another") {
+  SearchSpace space;
+  space.gpus = 64;
+  space.global_batch = 256;
+  Choice choice;
+  choice.model = "mixtral-8x7b";
+  choice.cluster = "dgx-h100";
+  const auto loaded = load_choice(Catalogue(std::string(TPSIM_SOURCE_DIR) + "/data"), choice);
+  REQUIRE(loaded.ok());
+  const auto found = search(loaded->scenario, space, 20, {});
+  REQUIRE(found.ok());
+  const auto plans = plan_picture(loaded->scenario, found->plans, 1'234'567'890);
+  REQUIRE(plans.ok());
+  std::vector<ComparedPlan> compared;
+  for (const char* name : {"a.json", "a/long/path/to/the/plans/of/our/next/run.json"}) {
+    compared.push_back({name, found->plans.front().predicted});
+  }
+  const std::vector<ScalingPoint> points = {{64, 1e9}, {128, 1.9e9}, {1024, 1.1e10}};
+  GuiFixture gui;  // has the typeface
+  REQUIRE(gui.run("wait 1") == "");
+  for (const Drawing& drawing : {*plans, comparison_picture(compared),
+                                 scaling_picture("mixtral-8x7b", "dgx-h100", points)}) {
+    const std::vector<Rect> boxes = text_boxes(drawing);
+    for (std::size_t i = 0; i < boxes.size(); ++i) {
+      INFO(drawing.shapes()[0].numbers[2] << " wide, text " << i);
+      CHECK(boxes[i].min.x >= 0);
+      CHECK(boxes[i].max.x <= static_cast<float>(drawing.width()));
+      CHECK(boxes[i].max.y <= static_cast<float>(drawing.height()));
+      for (std::size_t k = 0; k < i; ++k) {
+        const bool is_over =
+            std::min(boxes[i].max.x, boxes[k].max.x) >
+                std::max(boxes[i].min.x, boxes[k].min.x) + 1 &&
+            std::min(boxes[i].max.y, boxes[k].max.y) > std::max(boxes[i].min.y, boxes[k].min.y) + 1;
+        CHECK_FALSE(is_over);
       }
-      return count;
-    };
-    CHECK(inked(10, 45) > 50 * scale * scale);
-    CHECK(inked(55, 90) > 50 * scale * scale);
-    CHECK(inked(0, 9) == 0);
-    CHECK(inked(92, 100) == 0);
+    }
   }
 }
 

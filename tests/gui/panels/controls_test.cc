@@ -6,32 +6,24 @@
 
 #include "gui/panels/key_queue.h"
 #include "tests/gui/gui_fixture.h"
+#include "tests/gui/painted_texts.h"
 
 namespace tpsim::gui {
-namespace {
-
-std::string joined(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += "'" + text + "' ";
-  return all;
-}
-
-}  // namespace
-
 TEST_CASE("no panel paints a text that its cell clips, at any size") {
   for (const auto& [width, height] : {std::pair(640, 480), std::pair(800, 600), std::pair(900, 700),
                                       std::pair(1280, 800), std::pair(2560, 1440)}) {
     for (const char* model : {"bloom-7b1", "mixtral-8x7b"}) {
       AppState state = small_state();
       state.choice.model = model;
+      if (state.choice.model == "mixtral-8x7b") state.choice.cluster = "dgx-h100";
       state.choice.gpus = 64;
       GuiFixture gui(state, width, height);
       INFO(model << " " << width << "x" << height);
-      REQUIRE(gui.run("wait") == "");
-      CHECK(joined(cut_texts(gui.host().session().painted())) == "");
+      REQUIRE(gui.run("wait\nexpect plan.runs yes") == "");
+      CHECK(cut_texts(painted_texts()) == "");
       if (!gui.host().session().items().contains("layout 2")) continue;  // a low window
       REQUIRE(gui.run("click \"Pin as B\"\nclick \"layout 2\"\nwait") == "");
-      CHECK(joined(cut_texts(gui.host().session().painted())) == "");
+      CHECK(cut_texts(painted_texts()) == "");
     }
   }
 }
@@ -67,7 +59,9 @@ TEST_CASE("Tab goes through every control and comes back, Shift+Tab goes the oth
   GuiFixture gui;
   REQUIRE(gui.run("wait") == "");
   std::set<std::string> controls;
-  for (const TabStop& stop : gui.host().session().stops()) controls.insert(stop.label);
+  for (const TabStop& stop : gui.host().session().stops()) {
+    if (!stop.is_disabled) controls.insert(stop.label);
+  }
   for (const char* name : {"model", "GPUs", "sequence length", "Export", "tensor parallel",
                            "recompute=full", "filter plans", "plan 1", "find in timeline"}) {
     INFO(name);
@@ -152,6 +146,42 @@ TEST_CASE("a change marks the other settings that it moved, and can be undone an
   REQUIRE(gui.run("press Ctrl+Y\nwait 2") == "");
   CHECK(gui.views().a->plan == after);
   REQUIRE(gui.run("press Ctrl+Z\npress Ctrl+Z\nwait 2\nexpect chosen no") == "");
+}
+
+TEST_CASE("a message does not block the panel below it, and goes at the next click") {
+  GuiFixture gui;
+  REQUIRE(gui.run("wait\nclick \"Copy command\"\nwait 2") == "");
+  CHECK(is_painted(gui.state().notice));
+  const Rect lanes = gui.host().session().items().find("timeline")->second;
+  bool is_below = false;
+  for (const PaintedText& text : painted_texts()) {
+    is_below = is_below || (text.root == "notice" && lanes.holds(text.box.center()));
+  }
+  CHECK(is_below);  // the message is over the timeline
+  REQUIRE(gui.run("wheel timeline 5 0.5 0.9\nexpect timeline.begin > 0\nclick \"Whole step\"") ==
+          "");
+  CHECK(gui.state().notice.empty());
+}
+
+TEST_CASE("the search text of the timeline is matched once, not in every frame") {
+  GuiFixture gui;
+  REQUIRE(gui.run("wait\nclick \"find in timeline\"\ntype backward\npress Enter\nwait 2") == "");
+  const int before = gui.host().session().span_masks().computed();
+  REQUIRE(gui.run("wait 30\nwheel timeline 3 0.5 0.5") == "");
+  CHECK(gui.host().session().span_masks().computed() == before);
+  REQUIRE(gui.run("press Ctrl+F\ntype \" 3\"") == "");
+  CHECK(gui.host().session().span_masks().computed() > before);
+}
+
+TEST_CASE("a bubble of the timeline has a description") {
+  GuiFixture gui;
+  REQUIRE(gui.run("wait\nslide \"tensor parallel\" 0.02\nslide \"pipeline stages\" 0.98\nwait 2\n"
+                  "expect plan.pp > 2") == "");
+  // The last stage waits for the first forward.
+  REQUIRE(gui.run("move \"timeline A\" 0.002 0.98\nwait 2") == "");
+  const std::string last = std::to_string(gui.views().a->plan.degrees.pp - 1);
+  CHECK_THAT(gui.state().timeline.hovered, Catch::StartsWith("Bubble, stage " + last));
+  CHECK(is_painted("Bubble, stage " + last));
 }
 
 TEST_CASE("only one of search and critical path highlights the timeline") {

@@ -331,14 +331,6 @@ TEST_CASE("the picture of a search is SVG that names the plan and its figures") 
   CHECK(svg.ends_with("</svg>\n"));
   CHECK(svg.find("bloom-7b1 on 16 GPUs") != std::string::npos);
   CHECK(svg.size() < 1'000'000);
-
-  // The JSON for the program that renders pixels has the same picture.
-  const auto json = parse_json(to_text(json_of(*picture)), "drawing");
-  REQUIRE(json.ok());
-  const auto again = drawing_from(*json, "drawing");
-  REQUIRE(again.ok());
-  CHECK(svg_text(*again) == svg);
-  CHECK_FALSE(drawing_from(json_object(), "drawing").ok());
 }
 
 TEST_CASE("data colours differ from each other and from the background") {

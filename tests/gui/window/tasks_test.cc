@@ -8,6 +8,7 @@
 #include "gui/views/differences.h"
 #include "gui/views/plan_table.h"
 #include "tests/gui/gui_fixture.h"
+#include "tests/gui/painted_texts.h"
 
 namespace tpsim::gui {
 namespace {
@@ -18,13 +19,6 @@ int interactions(GuiFixture& gui, const std::string& script) {
   REQUIRE(gui.run(script) == "");
   REQUIRE(gui.run("wait") == "");
   return static_cast<int>(std::count(script.begin(), script.end(), '\n'));
-}
-
-bool is_painted(GuiFixture& gui, const std::string& part) {
-  const PaintedTexts& texts = gui.host().session().painted();
-  return std::any_of(texts.begin(), texts.end(), [&](const PaintedText& one) {
-    return one.text.find(part) != std::string::npos;
-  });
 }
 
 }  // namespace
@@ -43,7 +37,7 @@ TEST_CASE("task: name the best layout that needs no pipeline, and what it costs"
   CHECK(gui.views().a->plan == best->plan);
   const std::string loss = loss_text(best->predicted.step, plans.front().predicted.step);
   CHECK(answer_of(gui.views()).use.find("Not the best plan: " + loss) != std::string::npos);
-  CHECK(is_painted(gui, loss));
+  CHECK(is_painted(loss));
   // The headline names the layout without any interaction.
   CHECK(answer_of(gui.views()).others.find("without pipeline: " + degrees_text(best->plan)) !=
         std::string::npos);
@@ -57,7 +51,7 @@ TEST_CASE("task: find the largest exposed communication and its link") {
   const std::string name(name_of(term->kind));
   // Its row is on the screen, and the tooltip has the inputs.
   CHECK(interactions(gui, "move \"term " + name + "\"\n") <= 6);
-  CHECK(is_painted(gui, plain(name)));
+  CHECK(is_painted(plain(name)));
   CHECK((term->inputs.find("inside a node") != std::string::npos ||
          term->inputs.find("nodes") != std::string::npos));
   for (const Term& other : gui.views().a->predicted.breakdown) {
@@ -75,8 +69,8 @@ TEST_CASE("task: say why a layout is slower") {
   CHECK(count <= 6);
   const auto terms = largest_differences(gui.views().a->predicted, gui.views().b->predicted);
   REQUIRE_FALSE(terms.empty());
-  CHECK(is_painted(gui, plain(terms.front().name)));
-  CHECK(is_painted(gui, "faster"));
+  CHECK(is_painted(plain(terms.front().name)));
+  CHECK(is_painted("faster"));
 }
 
 }  // namespace tpsim::gui

@@ -4,9 +4,9 @@
 #include <iostream>
 
 int main() {
-  const auto scenario = tpsim::load_scenario({.model = "bloom-176b", .cluster = "jean-zay-a100"});
-  if (!scenario.ok()) return std::cerr << to_string(scenario.error()) << '\n', 2;
-  const auto found = tpsim::search(*scenario, {.gpus = 384, .global_batch = 2048}, 1, {});
-  if (!found.ok()) return std::cerr << to_string(found.error()) << '\n', 3;
-  std::cout << short_name(found->plans.front().plan) << '\n';
+  const auto answer = tpsim::app::plan_answer(
+      {.scenario = {.model = "bloom-176b", .cluster = "jean-zay-a100"}, .search = {.gpus = 384}});
+  if (!answer.ok()) return std::cerr << to_string(answer.error()) << '\n', 2;
+  if (answer->found.plans.empty()) return std::cerr << "no plan fits\n", 3;
+  std::cout << short_name(answer->found.plans.front().plan) << '\n';
 }

@@ -77,6 +77,54 @@ TEST_CASE("autograd's gradients do not exist at the peak of activations") {
   CHECK(with(scenario, once, {}).peak == with(scenario, twice, {}).peak);
 }
 
+TEST_CASE("compiled backward under autocast holds activations and all gradients at once") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  const auto weights = static_cast<double>(parameter_count(scenario.model));
+  Plan plan = plan_of_ranks(scenario.model, 1, 0, 1);
+  PartValues compiled = kAutocast;
+  compiled[StackPart::kCompile] = 1;
+  const StackSpec stack = with_parts(scenario.stack, compiled);
+  CHECK_FALSE(step_habits(stack, plan).frees_gradients);
+  CHECK(step_habits(stack, plan).narrow_gradients == 0.5);
+  CHECK(step_habits(with_parts(scenario.stack, kAutocast), plan).narrow_gradients == 0);
+  plan.micro_batch = plan.global_batch = 64;  // the peak is that of the activations
+  const Prediction whole = with(scenario, plan, compiled);
+  CHECK(held(whole, MemoryCategory::kGradients) == Approx(4 * weights).epsilon(0.02));
+  CHECK(held(whole, MemoryCategory::kWorkspace) >= 2 * weights);
+}
+
+TEST_CASE("a loss kernel that overwrites the logits holds eight bytes for each fp32 logit") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  Plan plan = plan_of_ranks(scenario.model, 1, 0, 4);
+  plan.micro_batch = 4;
+  const auto peak = [&](LossHead head) {
+    PartValues parts = value_of(StackPart::kLossHead, head);
+    parts[StackPart::kLogitsDtype] = 1;
+    return held(with(scenario, plan, parts), MemoryCategory::kActivations);
+  };
+  const double logits =
+      static_cast<double>(4 * scenario.model.seq * padded_vocab(scenario.model, 1));
+  CHECK(peak(LossHead::kInModel) - peak(LossHead::kFused) == Approx(4 * logits).epsilon(0.05));
+  CHECK(peak(LossHead::kChunked) < peak(LossHead::kFused));
+}
+
+TEST_CASE("selective recompute keeps no fp32 probabilities of a softmax in PyTorch's ops") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  Plan plan = plan_of_ranks(scenario.model, 1, 0, 4);
+  plan.attention = AttentionKind::kUnfused;
+  const PartValues torch = value_of(StackPart::kAttentionKernel, AttentionKernel::kTorch);
+  const auto kept = [&](Recompute recompute) {
+    plan.recompute = recompute;
+    return held(with(scenario, plan, torch), MemoryCategory::kActivations);
+  };
+  const auto s = static_cast<double>(scenario.model.seq);
+  const auto heads = static_cast<double>(scenario.model.attention.heads);
+  const auto others = static_cast<double>(scenario.model.layers - 1);  // one block runs at a time
+  const double probabilities = heads * s * s;
+  // Each other block frees at least the fp32 and the 16-bit probabilities.
+  CHECK(kept(Recompute::kNone) - kept(Recompute::kSelective) >= 0.99 * 6 * probabilities * others);
+}
+
 TEST_CASE("an optimizer step with plain ops holds the root of a second moment") {
   const Scenario scenario = parts_scenario(test::small_llama());
   const Plan plan = plan_of_ranks(scenario.model, 2, 0, 4);

@@ -1,4 +1,5 @@
 # shellcheck shell=bash disable=SC2034
+# tpsim model: bloom-176b, 176.2 B parameters, shape 3e0e7e08d1c1456e
 export CUDA_DEVICE_MAX_CONNECTIONS=1
 NUM_NODES=48
 GPUS_PER_NODE=8

@@ -1,0 +1,59 @@
+// Parts of a model that a launch file does not train, or that a prediction does not have.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/base/text.h"
+#include "core/software/launched_models.h"
+#include "frameworks/launch/launch_command.h"
+
+namespace tpsim {
+
+void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan) {
+  if (plan.model.attention_dropout == 0 || !runs_flash(options)) return;
+  plan.model.attention_dropout = 0;
+  drop_option(options, "--attention-dropout");
+  options.push_back({"--attention-dropout", "0"});
+  plan.notes.emplace_back(kNoFlashDropout);
+}
+
+void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& plan) {
+  constexpr const char* kOverlap = "--moe-shared-expert-overlap";
+  if (!has_option(options, kOverlap)) return;
+  drop_option(options, kOverlap);
+  if (plan.model.experts.shared_ffn == 0) return;
+  plan.notes.push_back(
+      fmt::format("{}: the prediction does not overlap the shared expert with the dispatch, so the "
+                  "step time is an upper bound",
+                  kOverlap));
+}
+
+void leave_out_predictions(bool is_trained, ImportedPlan& plan) {
+  std::int64_t& layers = plan.model.ends.prediction_layers;
+  if (is_trained || layers == 0) return;
+  plan.notes.push_back(
+      fmt::format("the prediction leaves out {}'s {} of multi-token prediction (MTP), because the "
+                  "file does not enable MTP",
+                  plan.model.name.empty() ? "the model" : plan.model.name,
+                  layers == 1 ? "layer" : fmt::format("{} layers", layers)));
+  layers = 0;
+}
+
+bool is_text_training(std::string_view program) {
+  program.remove_prefix(std::min(program.rfind('/') + 1, program.size()));
+  return program.empty() || matches_any(program, "pretrain_gpt.py pretrain_hybrid.py");
+}
+
+void leave_out_encoders(ImportedPlan& plan) {
+  std::vector<std::string> names;
+  std::erase_if(plan.model.ends.parts, [&](const OuterPart& part) {
+    if (is_encoder(part)) names.push_back(part.name);
+    return is_encoder(part);
+  });
+  if (names.empty()) return;
+  plan.notes.push_back(
+      fmt::format("the prediction leaves out {}'s encoder ({}), because pretrain_gpt.py trains the "
+                  "text model",
+                  plan.model.name, fmt::join(names, ", ")));
+}
+
+}  // namespace tpsim
