@@ -19,6 +19,15 @@ Result<ComparedPlan> load(const ScenarioRequest& request) {
   return one;
 }
 
+// Whether all plans run with the same value of the part, stated or from their stack.
+bool is_same_in_all(const std::vector<ComparedPlan>& all, StackPart part) {
+  const auto value = [&](const ComparedPlan& one) {
+    return row_of(part).get(one.named.scenario.stack);
+  };
+  return std::all_of(all.begin(), all.end(),
+                     [&](const ComparedPlan& one) { return value(one) == value(all.front()); });
+}
+
 std::vector<PlanDifference> differences(const std::vector<ComparedPlan>& all) {
   std::vector<PlanDifference> differing;
   const auto add = [&](std::string name, auto value) {
@@ -34,8 +43,10 @@ std::vector<PlanDifference> differences(const std::vector<ComparedPlan>& all) {
   add("cluster", [](const ComparedPlan& one) { return one.named.cluster; });
   add("profile", [](const ComparedPlan& one) { return one.named.profile; });
   add("stack", [](const ComparedPlan& one) { return one.named.stack; });
-  add("parts", [](const ComparedPlan& one) {
-    return one.named.parts.empty() ? std::string("as in the stack") : to_string(one.named.parts);
+  add("parts", [&](const ComparedPlan& one) {
+    PartValues other = one.named.parts;
+    std::erase_if(other, [&](const auto& part) { return is_same_in_all(all, part.first); });
+    return other.empty() ? std::string("as in the stack") : to_string(other);
   });
   for (const SettingRow& row : setting_rows()) {
     if (row.counts_for != nullptr) continue;

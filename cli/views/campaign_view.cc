@@ -19,6 +19,9 @@ const char* unit_name(const CampaignReport& report) {
   return host_size(cluster) == cluster.gpus_per_node ? "node" : "host";
 }
 
+// Ratio of the time between checkpoints to their writing time below which the storage always works.
+constexpr double kBusyStorage = 1.05;
+
 double days(Seconds time) { return time.value() / (24 * 3600); }
 
 std::string large_text(double number) { return count_text(std::llround(number)); }
@@ -115,10 +118,13 @@ std::string failures_view(const Terminal& terminal, const CampaignReport& report
   const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
   std::string text =
       campaign_row(terminal, "checkpoint",
-                   "{} each, written in {}{}; {} in the run, one per {} of work ({} full steps)",
+                   "{} each, written in {}{}; {} in the run, one per {} of work ({} full steps){}",
                    to_string(c.size), duration_text(c.write),
                    c.stop < c.write ? ", stopping the run for " + time_text(c.stop) : "",
-                   count_text(c.count), duration_text(c.interval), count_text(c.steps));
+                   count_text(c.count), duration_text(c.interval), count_text(c.steps),
+                   c.stop < c.write && c.interval <= kBusyStorage * c.write
+                       ? "; the storage is busy all the time"
+                       : "");
   text += campaign_row(terminal, "best interval", "{}; {} by Daly's formula, {} by Young's",
                        duration_text(c.best), duration_text(c.daly), duration_text(c.young));
   text +=

@@ -6,11 +6,12 @@ A judge is a function that takes a JSON file, {"arguments": [word], "overrides":
 "message", "where", "settings": {name: value}}.
 """
 import argparse
+import importlib
 import json
 import os
 import sys
 
-from . import plain, recipe, recorders
+from . import plain, recipe, recorders, stubs
 from .strict_options import Rejected
 
 
@@ -60,6 +61,13 @@ def prepared(file, sources, program):
     return given, FINDER[0]
 
 
+def require(name):
+    """Refuses to judge if the checkouts lack the module, because its stub accepts everything."""
+    if isinstance(importlib.import_module(name), stubs.StubModule):
+        raise recipe.Refusal(f"the checkouts do not contain {name}",
+                             "--check names the framework's checkout, --checkout further ones")
+
+
 def with_stubs(answer, finder):
     """Adds the modules that could not be loaded to the answer, because they make it less reliable."""
     if finder.failed:
@@ -71,6 +79,7 @@ def megatron_lm(file, sources):
     _, finder = prepared(file, sources, "pretrain_gpt.py")
 
     def work():
+        require("megatron.training.arguments")
         from megatron.training import arguments  # pylint: disable=import-error,import-outside-toplevel
         parsed = arguments.parse_args()
         arguments.validate_args(parsed, {})
@@ -130,6 +139,8 @@ def megatron_bridge(file, sources):
     given, finder = prepared(file, sources, "pretrain.py")
 
     def work():
+        require("megatron.bridge.training.config")
+        require("megatron.core")
         from megatron.bridge.recipes.common import _pretrain_common  # pylint: disable=import-error,import-outside-toplevel
         from megatron.bridge.training.comm_overlap import CommOverlapConfig  # pylint: disable=import-error,import-outside-toplevel
         from megatron.bridge.training.config import runtime_config_update  # pylint: disable=import-error,import-outside-toplevel

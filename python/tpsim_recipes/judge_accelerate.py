@@ -16,6 +16,7 @@ def accelerate(file, sources):
     def work():
         import yaml  # pylint: disable=import-error,import-outside-toplevel
         yaml.safe_load = simple_yaml.load
+        check.require("accelerate.commands.launch")
         from accelerate.commands import launch  # pylint: disable=import-error,import-outside-toplevel
         from accelerate.utils import launch as environments  # pylint: disable=import-error,import-outside-toplevel
         environments.is_port_in_use = lambda *_: False

@@ -53,6 +53,7 @@ def engine_settings(path, degrees):
     """Returns the values that DeepSpeed resolves for the keys of the JSON file."""
     import hjson  # pylint: disable=import-error,import-outside-toplevel
     hjson.load = json.load
+    check.require("deepspeed.runtime.config")
     from deepspeed import comm  # pylint: disable=import-error,import-outside-toplevel
     from deepspeed.runtime.config import DeepSpeedConfig  # pylint: disable=import-error,import-outside-toplevel
     comm.get_rank = lambda *_: 0

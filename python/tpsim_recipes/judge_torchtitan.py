@@ -25,6 +25,7 @@ def torchtitan(file, sources):
     notes = []
 
     def work():
+        check.require("torchtitan.trainer")
         prepare(int(os.environ.get("WORLD_SIZE", "1")))
         first = None
         for make in configurations(given.get("model", {})):

@@ -255,5 +255,12 @@ class Judges(unittest.TestCase):
         self.assertIn("'bool' object", self.launcher("FSDP", "no")["message"])  # YAML 1.1 reads false
         self.assertIs(self.launcher("NO", "'no'")["settings"]["distributed_type"], False)
 
+    def test_a_checkout_of_another_framework_is_refused(self):
+        given = {"overrides": {}, "arguments": [], "environment": {}, "file": "run.yaml"}
+        for framework, module in (("megatron-lm", "megatron.training"), ("megatron-bridge", "megatron.bridge"),
+                                  ("accelerate", "accelerate.commands"), ("torchtitan", "torchtitan")):
+            answer = self.judge(framework, {"other/__init__.py": ""}, given, run_yaml="a: 1")
+            self.assertIn("the checkouts do not contain " + module, answer.get("error", ""), framework)
+
 
 unittest.main()
