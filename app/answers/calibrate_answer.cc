@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <string_view>
 
-#include "app/answers/file_names.h"
 #include "app/scenario/field.h"
 #include "core/base/date.h"
 #include "core/base/text.h"

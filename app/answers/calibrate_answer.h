@@ -47,6 +47,9 @@ struct CalibrationInputs {
 Result<CalibrationInputs> calibration_inputs(const CalibrateRequest& request,
                                              const std::optional<OpenedLog>& first);
 
+// Returns the names without folders: "a.log, b.log".
+std::string file_names(const std::vector<std::string>& files);
+
 struct CalibrationAnswer {
   CalibrationInputs inputs;
   Calibration found;

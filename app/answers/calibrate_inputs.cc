@@ -5,7 +5,6 @@
 #include <set>
 
 #include "app/answers/calibrate_answer.h"
-#include "app/answers/file_names.h"
 #include "app/scenario/field.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"

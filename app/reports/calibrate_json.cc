@@ -1,7 +1,6 @@
-#include "app/reports/calibrate_json.h"
-
 #include <fmt/format.h>
 
+#include "app/reports/answer_json.h"
 #include "evidence/calibration/contradictions.h"
 
 namespace tpsim::app {

@@ -1,5 +1,4 @@
-#include "app/reports/campaign_json.h"
-
+#include "app/reports/answer_json.h"
 #include "app/reports/report_json.h"
 #include "core/scenario/plan_json.h"
 

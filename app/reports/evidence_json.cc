@@ -1,6 +1,5 @@
-#include "app/reports/evidence_json.h"
-
 #include "app/answers/run_answers.h"
+#include "app/reports/answer_json.h"
 
 namespace tpsim::app {
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "app/scenario/named_scenario.h"
+#include "core/base/result.h"
 #include "core/json/json_value.h"
 #include "core/plan/report.h"
 #include "core/program/timeline.h"
@@ -34,6 +35,13 @@ JsonValue parts_json(const PartValues& parts);
 
 // Returns "fnv1a:0123456789abcdef", the hash of all inputs of a search.
 std::string hash_text(const Scenario& scenario, const SearchSpace& space);
+
+// Returns {"kind", "exit_code", "text", "message", "where", "hint"}. `text` is the error as
+// commands print it on stderr, made of the three parts after it.
+JsonValue error_json(const Error& error);
+
+// "tpsim-error-report/1": the same keys after the version.
+JsonValue error_report(const Error& error);
 
 // Returns a timeline in the Chrome trace event format for Perfetto and chrome://tracing. Each
 // pipeline stage has a compute track with complete events in microseconds, and additional tracks

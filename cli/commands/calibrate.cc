@@ -1,9 +1,9 @@
 // tpsim calibrate: fits constants of a stack and a cluster to measurements.
 #include "app/answers/calibrate_answer.h"
-#include "app/reports/calibrate_json.h"
+#include "app/reports/answer_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
-#include "cli/views/calibrate_view.h"
+#include "cli/views/evidence_view.h"
 #include "core/base/files.h"
 #include "core/json/json_document.h"
 #include "core/machine/cluster_json.h"

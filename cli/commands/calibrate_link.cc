@@ -1,7 +1,7 @@
 // `calibrate` with the output of nccl-tests: fits the bandwidth efficiency of a cluster's links.
 #include <fmt/format.h>
 
-#include "app/reports/calibrate_json.h"
+#include "app/reports/answer_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/table.h"
 #include "cli/options/wrapping.h"

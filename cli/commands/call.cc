@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "app/reports/error_json.h"
+#include "app/reports/report_json.h"
 #include "cli/commands/commands.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"

@@ -4,11 +4,10 @@
 #include <utility>
 
 #include "app/answers/log_answer.h"
-#include "app/reports/campaign_json.h"
-#include "app/reports/evidence_json.h"
+#include "app/reports/answer_json.h"
 #include "app/reports/report_json.h"
 #include "cli/commands/call.h"
-#include "cli/commands/explanation.h"
+#include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "core/json/json_document.h"
 #include "core/scenario/catalogue.h"

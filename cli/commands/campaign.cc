@@ -3,7 +3,7 @@
 // The plan comes from --plan, from options as for simulate, or with --gpus from a search. With
 // --deadline or --budget all cluster sizes are searched.
 #include "app/answers/campaign_answer.h"
-#include "app/reports/campaign_json.h"
+#include "app/reports/answer_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/options/values.h"

@@ -5,13 +5,13 @@
 #include <cmath>
 
 #include "app/answers/log_answer.h"
-#include "app/reports/evidence_json.h"
+#include "app/reports/answer_json.h"
 #include "cli/commands/commands.h"
-#include "cli/options/inputs.h"
+#include "cli/options/requests.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
-#include "cli/views/kernel_view.h"
+#include "cli/views/evidence_view.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 #include "core/json/json_document.h"

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "cli/options/options.h"
 #include "cli/options/terminal.h"
 #include "core/base/result.h"
+#include "core/json/json_value.h"
 #include "core/scenario/plan_file.h"
 
 namespace tpsim {
@@ -33,6 +35,16 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal);
 
 // Explains the prediction of a plan, also of a plan that does not fit in memory.
 Status run_explain(const Arguments& arguments, const Terminal& terminal);
+
+// The explanation that the options request: every term of a plan, its program, or the answer to
+// --why-not or --what-if.
+struct Explanation {
+  JsonValue document;
+  std::string text;
+  PlanFile plan;
+};
+Result<Explanation> explain(const Arguments& arguments, const std::optional<PlanFile>& file,
+                            const Terminal& terminal);
 
 // Measures this machine and writes a profile. Fails with kMissing if the device is not available.
 Status run_profile(const Arguments& arguments, const Terminal& terminal);

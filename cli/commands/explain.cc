@@ -6,7 +6,6 @@
 #include "app/reports/answer_json.h"
 #include "app/reports/report_json.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/explanation.h"
 #include "cli/options/requests.h"
 #include "cli/views/explain_view.h"
 #include "core/json/json_document.h"

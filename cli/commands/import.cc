@@ -5,7 +5,7 @@
 #include "app/answers/import_answer.h"
 #include "app/answers/plan_answers.h"
 #include "cli/commands/commands.h"
-#include "cli/options/inputs.h"
+#include "cli/options/requests.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
+#include "app/answers/datasheet.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/datasheet.h"
 #include "cli/devices/local_devices.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <variant>
 
-#include "app/reports/error_json.h"
+#include "app/reports/report_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/table.h"
 #include "cli/options/terminal.h"

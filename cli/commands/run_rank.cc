@@ -7,6 +7,7 @@
 #include "cli/options/values.h"
 #include "cli/views/times_view.h"
 #include "core/json/json_document.h"
+#include "profiler/measured_steps.h"
 #include "ranks/modelled/modelled_world.h"
 #include "reference_model/training/training.h"
 #include "sim/memory/reserved_memory.h"

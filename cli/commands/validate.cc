@@ -6,9 +6,9 @@
 #include <filesystem>
 
 #include "app/answers/run_answers.h"
-#include "app/reports/evidence_json.h"
+#include "app/reports/answer_json.h"
 #include "cli/commands/commands.h"
-#include "cli/options/inputs.h"
+#include "cli/options/requests.h"
 #include "cli/options/table.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"

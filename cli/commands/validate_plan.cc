@@ -14,6 +14,7 @@
 #include "core/json/json_document.h"
 #include "core/model/model_support.h"
 #include "core/plan/rank_layout.h"
+#include "profiler/measured_steps.h"
 #include "ranks/gathered.h"
 #include "sim/memory/reserved_memory.h"
 #include "sim/step/rank_times.h"

@@ -1,6 +1,9 @@
 // Fills the request of `campaign` from options.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "cli/options/requests.h"
 #include "cli/options/values.h"
 #include "core/base/leading_number.h"
@@ -17,50 +20,43 @@ constexpr std::array<Opt, kAssumptionCount> kAssumptionOptions = {
     Opt::kNodeMtbf,  Opt::kStorageBandwidth, Opt::kRestartTime, Opt::kRepairTime, Opt::kDowntime,
     Opt::kSpareNodes};
 
-constexpr double kDay = 24 * 3600;
-
-// Parses a time with unit: "105s", "3 h", "30min", "60d". Zero if the option is absent.
-Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
-  if (!arguments.has(opt)) return Seconds();
+struct Unit {
+  std::string_view name;
+  double factor;
+};
+// Parses an amount with a unit. `what` completes the error "'x' is not ...".
+Result<double> amount_of(const Arguments& arguments, Opt opt, std::span<const Unit> units,
+                         const char* what, const char* hint) {
   const std::string& text = *arguments[opt];
   const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
   std::string_view unit = std::string_view(text).substr(number.length);
   while (unit.starts_with(' ')) unit.remove_prefix(1);
-  const double factor = unit == "d"     ? kDay
-                        : unit == "h"   ? 3600
-                        : unit == "min" ? 60
-                        : unit == "s"   ? 1
-                                        : 0;
-  if (number.length == 0 || factor == 0) {
-    return option_error(opt, fmt::format("'{}' is not a time", text),
-                        "write 105s, 30min, 3h or 60d");
+  const auto found =
+      std::find_if(units.begin(), units.end(), [&](const Unit& one) { return one.name == unit; });
+  if (number.length == 0 || found == units.end()) {
+    return option_error(opt, fmt::format("'{}' is not {}", text, what), hint);
   }
-  if (!(number.value > 0 && number.value < 1e9)) {
+  if (!(number.value > 0 && number.value * found->factor < 1e15)) {
     return option_error(opt, fmt::format("'{}' is out of range", text), "write a value above zero");
   }
-  return Seconds(number.value * factor);
+  return number.value * found->factor;
 }
 
-// Parses --budget, an amount in USD: "3000000USD", "3 MUSD", "250kUSD". Zero if absent.
+// Parses a time: "105s", "3 h", "30min", "60d". Zero if the option is absent.
+Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
+  constexpr Unit kUnits[] = {{"d", 24 * 3600}, {"h", 3600}, {"min", 60}, {"s", 1}};
+  if (!arguments.has(opt)) return Seconds();
+  TPSIM_TRY(const double seconds,
+            amount_of(arguments, opt, kUnits, "a time", "write 105s, 30min, 3h or 60d"));
+  return Seconds(seconds);
+}
+
+// Parses --budget: "3000000USD", "3 MUSD", "250kUSD". Zero if absent.
 Result<double> budget_of(const Arguments& arguments) {
+  constexpr Unit kUnits[] = {{"USD", 1}, {"kUSD", 1e3}, {"MUSD", 1e6}};
   if (!arguments.has(Opt::kBudget)) return 0.0;
-  const std::string& text = *arguments[Opt::kBudget];
-  const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
-  std::string_view unit = std::string_view(text).substr(number.length);
-  while (unit.starts_with(' ')) unit.remove_prefix(1);
-  double factor = 0;
-  if (unit == "USD") factor = 1;
-  if (unit == "kUSD") factor = 1e3;
-  if (unit == "MUSD") factor = 1e6;
-  if (number.length == 0 || factor == 0) {
-    return option_error(Opt::kBudget, fmt::format("'{}' is not an amount in USD", text),
-                        "write 3000000USD or 3MUSD; prices are in USD/h");
-  }
-  if (!(number.value > 0 && number.value * factor < 1e15)) {
-    return option_error(Opt::kBudget, fmt::format("'{}' is out of range", text),
-                        "write a value above zero");
-  }
-  return number.value * factor;
+  return amount_of(arguments, Opt::kBudget, kUnits, "an amount in USD",
+                   "write 3000000USD or 3MUSD; prices are in USD/h");
 }
 
 // Returns the goal that --deadline and --budget state; nothing without them.

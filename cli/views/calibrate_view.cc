@@ -1,6 +1,4 @@
 // Results of `calibrate` as text.
-#include "cli/views/calibrate_view.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "cli/options/table.h"
 #include "cli/options/wrapping.h"
+#include "cli/views/evidence_view.h"
 #include "cli/views/plan_view.h"
 #include "core/base/normal.h"
 #include "core/base/numbers.h"

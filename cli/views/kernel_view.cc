@@ -1,9 +1,8 @@
-#include "cli/views/kernel_view.h"
-
 #include <fmt/format.h>
 
 #include "cli/options/table.h"
 #include "cli/options/wrapping.h"
+#include "cli/views/evidence_view.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 

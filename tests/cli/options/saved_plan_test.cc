@@ -5,7 +5,7 @@
 
 #include "app/reports/report_json.h"
 #include "app/scenario/fit.h"
-#include "cli/commands/explanation.h"
+#include "cli/commands/commands.h"
 #include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"
 #include "plans/search/search.h"

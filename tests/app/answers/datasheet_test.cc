@@ -1,5 +1,5 @@
 // Profiles of GPUs from datasheets, without measurements.
-#include "cli/commands/datasheet.h"
+#include "app/answers/datasheet.h"
 
 #include <catch2/catch.hpp>
 
@@ -7,7 +7,7 @@ namespace tpsim {
 namespace {
 
 TEST_CASE("a datasheet makes a profile of its stated facts and the usual constants") {
-  const auto made = cli::datasheet_profile(
+  const auto made = app::datasheet_profile(
       "x100",
       {"peak=1200TFLOP/s", "fp8=2400TFLOP/s", "memory=96GB", "bandwidth=4TB/s", "processors=144"},
       "2026-01-01");
@@ -27,7 +27,7 @@ TEST_CASE("a datasheet makes a profile of its stated facts and the usual constan
 
 TEST_CASE("a datasheet's missing facts are named at once, wrong ones by their key") {
   const auto error = [](const std::vector<std::string>& facts) {
-    const auto made = cli::datasheet_profile("x100", facts, "2026-01-01");
+    const auto made = app::datasheet_profile("x100", facts, "2026-01-01");
     REQUIRE_FALSE(made.ok());
     CHECK(made.error().kind == ErrorKind::kBadInput);
     return to_string(made.error());

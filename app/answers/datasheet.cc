@@ -1,4 +1,4 @@
-#include "cli/commands/datasheet.h"
+#include "app/answers/datasheet.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 #include "core/json/json_document.h"
 #include "core/machine/profile_json.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 constexpr std::string_view kOption = "--from-datasheet";
@@ -156,4 +156,4 @@ Result<DatasheetProfile> datasheet_profile(const std::string& name,
   return made;
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -7,7 +7,7 @@
 #include "core/base/result.h"
 #include "core/machine/profile.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 
 struct DatasheetProfile {
   // Contents of the profile file: the given values, without constants that have defaults.
@@ -21,4 +21,4 @@ Result<DatasheetProfile> datasheet_profile(const std::string& name,
                                            const std::vector<std::string>& facts,
                                            const std::string& date);
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -1,12 +1,13 @@
+#include "profiler/measured_steps.h"
+
 #include <algorithm>
 #include <tuple>
 #include <type_traits>
 
-#include "cli/views/times_view.h"
 #include "core/base/packed.h"
 #include "profiler/samples.h"
 
-namespace tpsim::cli {
+namespace tpsim {
 namespace {
 
 // Label of times received from another rank. Labels are not sent, since times are matched by key.
@@ -101,4 +102,4 @@ MeasuredSteps measured_steps(const std::vector<StepReport>& reports) {
   return measured;
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim
