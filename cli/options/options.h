@@ -109,6 +109,7 @@ enum class Opt : std::uint8_t {
   kCheckpoint,
   kRate,
   kBetas,
+  kMomentum,
   kEpsilon,
   kWeightDecay,
   kClipGrad,

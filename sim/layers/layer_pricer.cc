@@ -9,6 +9,7 @@
 #include "lowering/passes/shard_groups.h"
 #include "reference_model/layers/rotary_table.h"
 #include "sim/layers/optimizer_memory.h"
+#include "sim/layers/owner_share.h"
 
 namespace tpsim {
 namespace {
@@ -175,7 +176,8 @@ StepEndTrace LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
   StepEndTrace trace =
       trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
                      traced_options(scenario(), plan));
-  narrow_optimizer(trace.program, kind, scenario().stack);
+  narrow_optimizer(trace.program, scenario().stack);
+  share_among_owners(scenario(), plan, trace);
   return trace;
 }
 
@@ -256,7 +258,6 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   if (kind == LayerKind::kBlock) {
     fixed.stand_ins = distinct_weights(fixed, plan, block);
     add_weight_copies(fixed, plan);
-    add_orthogonalization(fixed, plan, block);
   }
   // With ZeRO 3 and replicas, 16-bit weights are gathered from fp32 weights. Without replicas,
   // nothing is gathered, and 16-bit weights are persistent.

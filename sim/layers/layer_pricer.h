@@ -129,7 +129,6 @@ class LayerPricer {
   Seconds streaming_time(Bytes moved) const;
   Bytes distinct_weights(const FixedCost& fixed, const Plan& plan, std::int64_t block) const;
   void add_weight_copies(FixedCost& fixed, const Plan& plan) const;
-  void add_orthogonalization(FixedCost& fixed, const Plan& plan, std::int64_t block);
   Seconds owner_broadcast_time(const CollectiveRecord& record, const StepEndTrace& trace,
                                const Plan& plan) const;
   Seconds reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const;

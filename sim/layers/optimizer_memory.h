@@ -3,12 +3,12 @@
 
 #include "core/program/program.h"
 #include "core/software/stack_spec.h"
-#include "lowering/trace/trace.h"
 
 namespace tpsim {
 
-// Sets the sizes of the traced optimizer state to those of the stack: moments in its
-// optimizer_dtype, one moment per matrix for Muon, and no fp32 weights without master_weights.
-void narrow_optimizer(Program& program, LayerKind kind, const StackSpec& stack);
+// Sets the moments to the stack's dtype, for any dtype of the weights (Transformer Engine's
+// FusedAdam, exp_avg_dtype). Removes the fp32 copy of the weights if the stack has none. An
+// offloaded optimizer keeps all three in fp32.
+void narrow_optimizer(Program& program, const StackSpec& stack);
 
 }  // namespace tpsim
