@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/text.h"
 #include "core/machine/node_rate.h"
 #include "core/model/model_support.h"
+#include "core/software/optimizer_kinds.h"
 #include "evidence/runs/framework_name.h"
 #include "sim/step/usual_spreads.h"
 
@@ -21,7 +23,7 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
   if (!states_network && is_usual) assumed.push_back("network of " + scenario.cluster.name);
   assumed.push_back("software of stack " + scenario.stack.name);
   if (run.gradient_dtype.empty()) assumed.emplace_back("dtype of gradients");
-  if (!run.optimizer.empty() && run.optimizer != "adam" && run.optimizer != "adamw") {
+  if (!run.optimizer.empty() && !matches_any(run.optimizer, kAdamNames)) {
     assumed.push_back("adam instead of " + run.optimizer);
   }
   if (run.attention.empty() && !run.parts.contains(StackPart::kAttentionKernel)) {
