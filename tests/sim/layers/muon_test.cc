@@ -33,7 +33,7 @@ double state_of_rank(const Scenario& scenario, const Plan& plan, std::int64_t ra
 }
 
 Seconds update_of(const Scenario& scenario, const Plan& plan) {
-  return test::time_of(test::with(scenario, plan, {}), StepTerm::kOptimizer);
+  return time_of(test::with(scenario, plan, {}), StepTerm::kOptimizer);
 }
 
 }  // namespace
