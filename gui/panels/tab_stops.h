@@ -32,6 +32,6 @@ bool scroll_to(const TabStop& stop);
 // Moves the focus if Tab was pressed in this frame; call after all controls are drawn. While a
 // popup is open, only its controls are stops. Returns the label of the control with the focus, or
 // an empty text.
-std::string move_focus(const TabStops& stops);
+std::string move_focus(const TabStops& all);
 
 }  // namespace tpsim::gui
