@@ -106,7 +106,7 @@ Status add_checkpoints(const Scenario& scenario, const Plan& plan, const Campaig
   CampaignCheckpoints& checkpoints = campaign.checkpoints;
   const HostSpec& host = scenario.cluster.host;
   const bool async = request.checkpoints == CheckpointKind::kAsync;
-  checkpoints.size = checkpoint_size(scenario.model, plan, scenario.stack.parts);
+  checkpoints.size = checkpoint_size(scenario.model, plan, scenario.stack);
   checkpoints.write =
       checkpoints.size / BytesPerSecond(assumed[Assumption::kStorageBandwidth] * kGB);
   checkpoints.stop = checkpoints.write;

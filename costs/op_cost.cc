@@ -16,10 +16,11 @@ constexpr double kPowerExponent = 8;
 // fp16 and bf16 have the same rates and sizes, so both share one key.
 OpKey canonical(OpKey key) {
   if (key.dtype == DType::kFloat16) key.dtype = DType::kBFloat16;
-  const bool names_a_dtype =
-      key.kind == OpKind::kAdd || key.kind == OpKind::kCast || key.kind == OpKind::kAdamW;
-  if (names_a_dtype && key.variant == static_cast<std::uint8_t>(DType::kFloat16)) {
-    key.variant = static_cast<std::uint8_t>(DType::kBFloat16);
+  const bool names_a_dtype = key.kind == OpKind::kAdd || key.kind == OpKind::kCast ||
+                             key.kind == OpKind::kAdamW || key.kind == OpKind::kAxpby;
+  const int reads = key.kind == OpKind::kAxpby ? key.variant & kReadsY : 0;
+  if (names_a_dtype && (key.variant ^ reads) == static_cast<int>(DType::kFloat16)) {
+    key.variant = static_cast<std::uint8_t>(static_cast<int>(DType::kBFloat16) | reads);
   }
   return key;
 }

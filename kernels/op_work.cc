@@ -306,6 +306,15 @@ Work work_of(const AdamW& op) {
       2 * bytes_of(op.master, op.momentum, op.variance) + bytes_of(op.gradient, op.weights));
 }
 
+Work work_of(const Axpby& op) {
+  require(op.x.elements() == op.y.elements(), op.label, "shapes");
+  require(!op.squares.defined() || op.squares.elements() == 1, op.label, "one sum of squares");
+  const bool reads_y = op.beta != 0.0F;
+  const int variant = dtype_variant(op.y) | (reads_y ? kReadsY : 0);
+  return flat(op.x, static_cast<std::uint8_t>(variant), reads_y ? 3 : 1,
+              bytes_of(op.x, op.y) + (reads_y ? bytes_of(op.y) : 0));
+}
+
 Work work_of(const InitNormal& op) { return rowwise(op.x, 0, 20, bytes_of(op.x)); }
 
 Matrix matrix_of(const Tensor& tensor, bool transposed) {

@@ -310,6 +310,15 @@ struct AdamW {
   std::int64_t step = 1;  // counts from 1
   Label label;
 };
+// y = alpha x + beta y. Dtypes may differ; y may be x. With `squares` [1] fp32, alpha is divided by
+// max(sqrt(squares), epsilon). y is not read if beta is 0.
+struct Axpby {
+  Tensor x, y;
+  float alpha = 1.0F, beta = 0.0F;
+  Tensor squares = {};
+  float epsilon = 0.0F;
+  Label label;
+};
 // x = deviation * N(0,1), drawn by (seed, tensor_id, global index), so that every layout starts
 // with equal weights. x is the block at [row_begin, col_begin] of a global matrix with global_cols
 // columns.
@@ -332,7 +341,7 @@ struct InitNormal {
   DO(PositionScale) DO(HeadSum) DO(ColumnBias) DO(ColumnBiasGradient) DO(EmbeddingForward) DO(EmbeddingBackward) DO(PositionForward) DO(PositionBackward) \
   DO(RouteForward) DO(RouteBackward) DO(PermuteTokens) DO(UnpermuteTokens) DO(RouteWeightGradient) \
   DO(VocabMax) DO(VocabSums) DO(VocabRescale) DO(CrossEntropyLoss) DO(CrossEntropyBackward) DO(Add) DO(Scale) \
-  DO(Fill) DO(Copy) DO(CopyMatrices) DO(Cast) DO(SumSquares) DO(AdamW) DO(InitNormal)
+  DO(Fill) DO(Copy) DO(CopyMatrices) DO(Cast) DO(SumSquares) DO(AdamW) DO(Axpby) DO(InitNormal)
 // clang-format on
 
 // TPSIM_FOR_EACH_OP(TPSIM_COMMA_OP) expands to ", Matmul, NormForward ...". VariantAfter drops the

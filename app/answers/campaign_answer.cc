@@ -9,6 +9,7 @@
 #include "app/scenario/open_inputs.h"
 #include "core/base/numbers.h"
 #include "core/scenario/catalogue.h"
+#include "core/software/optimizer_kinds.h"
 #include "plans/search/usual_batch.h"
 #include "sim/step/simulate.h"
 
@@ -218,12 +219,13 @@ std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
                    given(request.checkpoint_interval > Seconds(), "--checkpoint-every",
                          "optimal interval of the closed form")});
   const bool sync = request.checkpoints == CheckpointKind::kSync;
-  shown.push_back({"checkpoint_holds", to_string(report.campaign.checkpoints.size),
-                   fmt::format("{} and both moments of Adam in {}; training waits while they are ",
-                               saved_weights(report),
-                               name_of(report.named.scenario.stack.parts.optimizer_dtype)) +
-                       (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
-                             : "copied to the hosts, over the host link of the cluster file")});
+  shown.push_back(
+      {"checkpoint_holds", to_string(report.campaign.checkpoints.size),
+       fmt::format("{} and {} in {}; training waits while they are ", saved_weights(report),
+                   moments_text(report.named.scenario.stack.training.optimizer),
+                   name_of(report.named.scenario.stack.parts.optimizer_dtype)) +
+           (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
+                 : "copied to the hosts, over the host link of the cluster file")});
   shown.push_back({"idle_draw", percent_text(kIdleDraw),
                    "power of a spare GPU relative to a working one, an estimate: 50 of 400 W for "
                    "an A100, 70 of 700 W for an H100; the rest of a spare node draws full power"});

@@ -35,6 +35,7 @@ CauseClass class_of_part(StackPart part) {
     case StackPart::kMasterWeights:
     case StackPart::kFp32Matmul:
     case StackPart::kOptimizerKind:
+    case StackPart::kMuonTpMode:
     case StackPart::kExpertCapacity:
     case StackPart::kExpertStash:
     case StackPart::kExpertKernel:

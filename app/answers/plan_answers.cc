@@ -9,9 +9,10 @@
 namespace tpsim::app {
 namespace {
 
-// Finds the plans of the picture too.
+// Finds the plans of the picture too: the best ones, the front, and a few of each other tensor
+// parallel degree.
 Status find_drawn(const PlanRequest& request, StagedSearch& search, PlanAnswer& answer) {
-  constexpr int kPlansOfDegree = 20;
+  constexpr int kPlansOfDegree = 5;
   TPSIM_TRY(SearchResult best, search.best(request.search.progress));
   TPSIM_TRY(SearchResult front, search.front(request.front_progress));
   std::vector<PlannedRun>& drawn = answer.drawn;
@@ -19,6 +20,10 @@ Status find_drawn(const PlanRequest& request, StagedSearch& search, PlanAnswer& 
   answer.possible = best.feasible + best.not_as_good;
   drawn.insert(drawn.end(), front.plans.begin(), front.plans.end());
   for (const std::int64_t tp : search.tp_degrees()) {
+    const bool is_drawn = std::any_of(drawn.begin(), drawn.end(), [&](const PlannedRun& run) {
+      return run.plan.degrees.tp == tp;
+    });
+    if (is_drawn) continue;
     TPSIM_TRY(const SearchResult more, search.best_of_tp(tp, kPlansOfDegree, {}));
     drawn.insert(drawn.end(), more.plans.begin(), more.plans.end());
   }

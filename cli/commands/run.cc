@@ -56,6 +56,10 @@ Result<OptimizerSettings> optimizer_of(const Arguments& arguments) {
   OptimizerSettings optimizer;
   TPSIM_TRY(optimizer.rate, number_of(arguments, Opt::kRate, optimizer.rate));
   TPSIM_TRY_STATUS(read_betas(arguments, optimizer));
+  TPSIM_TRY(optimizer.momentum, number_of(arguments, Opt::kMomentum, optimizer.momentum));
+  if (optimizer.momentum >= 1) {
+    return option_error(Opt::kMomentum, "a momentum is at least 0 and below 1", "write 0.95");
+  }
   TPSIM_TRY(optimizer.epsilon, number_of(arguments, Opt::kEpsilon, optimizer.epsilon));
   TPSIM_TRY(optimizer.weight_decay,
             number_of(arguments, Opt::kWeightDecay, optimizer.weight_decay));
@@ -145,6 +149,9 @@ Result<Prepared> prepare(const Arguments& arguments) {
   TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY_STATUS(check_digits(run));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));
+  if (run.options.optimizer != OptimizerKind::kMuon) {
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kMomentum}, "only Muon has it; --betas sets AdamW's"));
+  }
   TPSIM_TRY(run.balance.auxiliary_loss, number_of(arguments, Opt::kAuxiliaryLoss, 0));
   TPSIM_TRY(run.balance.bias_rate, number_of(arguments, Opt::kBiasRate, 0));
   TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 10));

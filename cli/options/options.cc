@@ -141,6 +141,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kTrain, kRuns | kCampaigns},
     {Opt::kRate, "--lr", "X", "learning rate [1e-4]", kTrain, kRuns},
     {Opt::kBetas, "--betas", "B1,B2", "AdamW's betas [0.9,0.95]", kTrain, kRuns},
+    {Opt::kMomentum, "--momentum", "X", "Muon's momentum [0.95]", kTrain, kRuns},
     {Opt::kEpsilon, "--eps", "X", "AdamW's epsilon [1e-8]", kTrain, kRuns},
     {Opt::kWeightDecay, "--weight-decay", "X", "weight decay of matrices [0.1]", kTrain, kRuns},
     {Opt::kClipGrad, "--clip-grad", "X", "maximum global gradient norm; 0: no clipping [1]", kTrain,
@@ -253,7 +254,8 @@ OptionRow setting_option(const SettingRow& row) {
 constexpr std::array kExecuted = {
     StackPart::kLogitsDtype, StackPart::kGradientAccumulation,     StackPart::kGradientSync,
     StackPart::kReduceDtype, StackPart::kOverlapGradientReduction, StackPart::kPipelineSends,
-    StackPart::kTpOverlap,   StackPart::kTpRecomputeAllgather};
+    StackPart::kTpOverlap,   StackPart::kTpRecomputeAllgather,     StackPart::kOptimizerKind,
+    StackPart::kMuonTpMode};
 
 OptionRow part_option(const PartRow& row) {
   const bool is_executed =

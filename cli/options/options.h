@@ -108,6 +108,7 @@ enum class Opt : std::uint8_t {
   kCheckpoint,
   kRate,
   kBetas,
+  kMomentum,
   kEpsilon,
   kWeightDecay,
   kClipGrad,

@@ -229,6 +229,16 @@ std::int64_t parameter_count(const ModelSpec& model) {
   return embedding + over_weights(model, block_parameter_count) + norm_parameters(model);
 }
 
+std::int64_t block_matrix_parameters(const ModelSpec& model) {
+  return over_weights(model, [](const ModelSpec& block) {
+    const std::int64_t mixer = block.mixer == MixerKind::kAttention ? attention_weights(block)
+                               : is_recurrent(block)                ? recurrent_weights(block)
+                                                                    : 0;
+    const std::int64_t mlp = has_feed_forward(block) ? mlp_weights(block, block.experts.count) : 0;
+    return mixer + planned_parameters(block.planned) + mlp;
+  });
+}
+
 Flops attention_core_forward_flops(const ModelSpec& model) {
   return Flops(over_blocks(
       model, [](const ModelSpec& block) { return block_forward_flops(block).attention_core; }));

@@ -171,6 +171,8 @@ inline std::int64_t mlp_matrices(const ModelSpec& model) { return is_gated(model
 // count once; vocab padding and buffers are excluded. BLOOM-176B: 176,247,271,424.
 std::int64_t block_parameter_count(const ModelSpec& model);
 std::int64_t parameter_count(const ModelSpec& model);
+// Returns the number of weights of linear layers in all blocks: no norms, biases, embeddings, head.
+std::int64_t block_matrix_parameters(const ModelSpec& model);
 // Number of weights that one token uses, without the experts that its router does not select.
 std::int64_t active_parameter_count(const ModelSpec& model);
 

@@ -72,6 +72,7 @@ enum class OpKind : std::uint8_t {
   kCast,          // dtype: of the source; variant: dtype of the destination
   kSumSquares,
   kAdamW,  // dtype: of the updated weights; variant: dtype of the gradients
+  kAxpby,  // dtype: of x; variant: dtype of y, with kReadsY if y is read
   kInitNormal,
 
   // Traced and priced only; no device has kernels for them (kernels/recurrence_records.h,
@@ -97,8 +98,9 @@ inline constexpr auto kEnumNames<OpKind> = words<static_cast<int>(OpKind::kPlann
     "column_bias_gradient embedding_forward embedding_backward position_forward position_backward "
     "route_forward route_backward dispatch_tokens combine_tokens route_weight_gradient vocab_max "
     "vocab_sums vocab_rescale cross_entropy_loss cross_entropy_backward add scale fill copy "
-    "copy_matrices cast sum_squares adamw init_normal convolution_forward convolution_backward "
-    "scan_forward scan_backward gate_forward gate_backward planned_forward planned_backward");
+    "copy_matrices cast sum_squares adamw axpby init_normal convolution_forward "
+    "convolution_backward scan_forward scan_backward gate_forward gate_backward planned_forward "
+    "planned_backward");
 inline constexpr int kOpKindCount = static_cast<int>(OpKind::kInitNormal) + 1;  // with kernels
 
 // Bits of OpKey::variant for kMatmul: C[m,n] (+)= op(A) op(B), row-major.
@@ -111,6 +113,9 @@ enum MatmulVariant : std::uint8_t {
   kSumsRows =
       32,  // experts: k is the number of tokens (wgrad); 16-bit GEMMs have kTransposeA instead
 };
+
+// Bit of OpKey::variant for kAxpby: y is read, because its factor is not 0.
+inline constexpr std::uint8_t kReadsY = 16;
 
 // Bits of OpKey::variant for attention cores: changes of the scores before the softmax.
 enum AttentionVariant : std::uint8_t { kAlibiBias = 1, kChunked = 2, kCapped = 4, kSinks = 8 };

@@ -102,7 +102,8 @@ const std::array kRules = std::to_array<LaunchRule>({
     // Megatron-Bridge's recipe defines the layers if it has a bridge for the family.
     {kNemo, kFiles, [](M m, P) { return !has_bridge(m) && !has_bridge_options(m); },
      "models of this family",
-     "Megatron-Bridge has no bridge for the family, and its GPTModelProvider cannot express the layers"},
+     "Megatron-Bridge has no bridge for the family (models/*/*_bridge.py), and its GPTModelProvider "
+     "cannot express the layers"},
     {kMegatron, kFiles, [](M m, P p) { return cuts_shared_indices(m, p); },
      "stages that start on a layer without an indexer",
      "its layers use the indices of an earlier layer of their stage: state the split with "
@@ -110,18 +111,23 @@ const std::array kRules = std::to_array<LaunchRule>({
     // Models that Megatron-LM's arguments cannot express.
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_parts(m); },
      "per-layer tables, several residual streams or special ops in layers",
-     "its arguments do not support them"},
+     "its attention variants are gdn, gdn2 and dsa (transformer_config.py:301)"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },
      "layers that differ in more than experts, window or mixer",
-     "its arguments set one shape for all experts, all windows and all mixers of a kind"},
+     "its arguments set one shape for all experts, all windows and all mixers of a kind, and a norm "
+     "of q and k in all layers (gpt_layer_specs.py:328); tpsim cannot write "
+     "--heterogeneous-layers-config-path yet"},
     {kMegatronLm, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
-     "norms that are not before each branch", "its layers have one norm before each branch"},
+     "norms that are not before each branch",
+     "its layers have one norm before each branch (transformer_layer.py:278)"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_activation(m); },
      "this activation",
-     "its arguments support GELU, SwiGLU, squared ReLU and a clamped SwiGLU only"},
+     "its arguments support GELU, SwiGLU, squared ReLU and a clamped SwiGLU only "
+     "(argument_utils.py:314)"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_attention(m); },
      "attention with chunks, score caps, a custom scale or this norm of q and k",
-     "its arguments do not support them"},
+     "its attention has neither chunks nor caps (attention.py:952), and norms q and k per head "
+     "(attention.py:1734)"},
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_biases(m); },
      "biases in some linear layers other than q, k and v",
      "its linear layers all have biases, or only q, k and v, or none"},

@@ -4,30 +4,44 @@
 #include <string>
 #include <vector>
 
+#include "core/software/optimizer_kinds.h"
+
 namespace tpsim {
 namespace {
 
 using M = const ModelSpec&;
 using P = const Plan&;
-using Parts = const SoftwareParts&;
+using Stack = const StackSpec&;
 
 constexpr std::uint8_t part_rule_bit(Launcher launcher) {
   return static_cast<std::uint8_t>(1 << static_cast<int>(launcher));
 }
+constexpr std::uint8_t kEveryLauncher = 0xFF;
 constexpr std::uint8_t kCore = part_rule_bit(Launcher::kMegatron) | part_rule_bit(Launcher::kNemo);
 
 // Whether dispatch and combine of one micro-batch overlap with the compute of another.
-bool overlaps_experts(M model, P plan, Parts parts) {
-  return has_experts(model) && parts.ep_overlap && plan.degrees.ep > 1;
+bool overlaps_experts(M model, P plan, Stack stack) {
+  return has_experts(model) && stack.parts.ep_overlap && plan.degrees.ep > 1;
 }
-bool recomputes(P plan, Parts parts, RecomputeModule module) {
-  return plan.recompute == Recompute::kSelective && holds(parts.recompute_modules, bit(module));
+bool recomputes(P plan, Stack stack, RecomputeModule module) {
+  return plan.recompute == Recompute::kSelective &&
+         holds(stack.parts.recompute_modules, bit(module));
 }
 
 const std::array kPartRules = std::to_array<PartRule>({
+    {kEveryLauncher,
+     [](M, P p, Stack s) {
+       return p.offload == Offload::kOptimizer && !row_of(s.training.optimizer).can_offload;
+     },
+     "Muon with an offloaded optimizer",
+     "tpsim keeps the state of Muon on the GPU: use --offload none, or --optimizer adamw"},
     // megatron/core/transformer/transformer_config.py of Megatron-LM d98e8a6, __post_init__.
     {kCore,
-     [](M m, P p, Parts s) {
+     [](M, P p, Stack s) { return s.training.optimizer == OptimizerKind::kMuon && p.zero >= 2; },
+     "Muon with ZeRO 2 or 3",
+     "Megatron-Core refuses it (training/arguments.py:1739): use --zero 0 or 1"},
+    {kCore,
+     [](M m, P p, Stack s) {
        const bool whole = p.recompute == Recompute::kFull || p.recompute == Recompute::kBlocks;
        return overlaps_experts(m, p, s) && whole;
      },
@@ -35,37 +49,37 @@ const std::array kPartRules = std::to_array<PartRule>({
      "Megatron-Core refuses it (transformer_config.py:3021): use --recompute none or selective, or "
      "--ep-overlap off"},
     {kCore,
-     [](M m, P p, Parts s) {
+     [](M m, P p, Stack s) {
        return overlaps_experts(m, p, s) && p.degrees.pp > 1 && p.virtual_stages == 1;
      },
      "overlapped expert communication in a pipeline without interleaved stages",
      "Megatron-Core refuses it (transformer_config.py:3007): use --virtual-stages 2 or more, or "
      "--ep-overlap off"},
     {kCore,
-     [](M m, P p, Parts s) {
+     [](M m, P p, Stack s) {
        return overlaps_experts(m, p, s) && recomputes(p, s, RecomputeModule::kMoe);
      },
      "overlapped expert communication with recompute of moe",
      "Megatron-Core refuses it (transformer_config.py:3030): recompute moe_act, or use "
      "--ep-overlap off"},
     {kCore,
-     [](M m, P p, Parts s) {
-       return overlaps_experts(m, p, s) && s.dispatcher == Dispatcher::kAllGather;
+     [](M m, P p, Stack s) {
+       return overlaps_experts(m, p, s) && s.parts.dispatcher == Dispatcher::kAllGather;
      },
      "overlapped expert communication with the allgather dispatcher",
      "Megatron-Core refuses it (transformer_config.py:3016): use --dispatcher alltoall, deepep or "
      "hybridep"},
     {kCore,
-     [](M m, P p, Parts s) { return overlaps_experts(m, p, s) && p.dtype == DType::kFloat32; },
+     [](M m, P p, Stack s) { return overlaps_experts(m, p, s) && p.dtype == DType::kFloat32; },
      "overlapped expert communication in fp32",
      "Megatron-Core refuses it (transformer_config.py:3034): use bf16 or fp16"},
     {kCore,
-     [](M m, P p, Parts s) { return overlaps_experts(m, p, s) && m.ends.prediction_layers > 1; },
+     [](M m, P p, Stack s) { return overlaps_experts(m, p, s) && m.ends.prediction_layers > 1; },
      "overlapped expert communication with more than one MTP layer",
      "Megatron-Core refuses it (transformer_config.py:3042): use at most one MTP layer, or "
      "--ep-overlap off"},
     {kCore,
-     [](M, P p, Parts s) {
+     [](M, P p, Stack s) {
        return p.precision == Precision::kFp8 &&
               (recomputes(p, s, RecomputeModule::kExpertActivation) ||
                recomputes(p, s, RecomputeModule::kLayerNorm));
@@ -74,9 +88,9 @@ const std::array kPartRules = std::to_array<PartRule>({
      "Megatron-Core refuses it (transformer_config.py:2000): use --precision fp8-current, or other "
      "--recompute-modules"},
     {kCore,
-     [](M m, P p, Parts s) {
+     [](M m, P p, Stack s) {
        return m.attention.chosen > 0 && p.degrees.cp > 1 &&
-              s.cp_comm_type != CpCommType::kAllGather;
+              s.parts.cp_comm_type != CpCommType::kAllGather;
      },
      "sparse attention with context parallelism other than all-gather",
      "Megatron-Core refuses it (transformer_config.py:3164): use --cp-comm-type all_gather, or "
@@ -85,17 +99,17 @@ const std::array kPartRules = std::to_array<PartRule>({
 
 }  // namespace
 
-const PartRule* broken_part_rule(Launcher launcher, const SoftwareParts& parts,
-                                 const ModelSpec& model, const Plan& plan) {
+const PartRule* broken_part_rule(Launcher launcher, const StackSpec& stack, const ModelSpec& model,
+                                 const Plan& plan) {
   for (const PartRule& rule : kPartRules) {
     const bool is_its = (rule.launchers & part_rule_bit(launcher)) != 0;
-    if (is_its && rule.is_broken(model, plan, parts)) return &rule;
+    if (is_its && rule.is_broken(model, plan, stack)) return &rule;
   }
   return nullptr;
 }
 
 const PartRule* broken_part_rule(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
-  return broken_part_rule(stack.launcher, stack.parts, model, plan);
+  return broken_part_rule(stack.launcher, stack, model, plan);
 }
 
 const char* refusal_of(const PartRule& rule) {

@@ -10,16 +10,16 @@ namespace tpsim {
 
 struct PartRule {
   std::uint8_t launchers;  // bit (1 << Launcher) set: the launcher has the rule
-  bool (*is_broken)(const ModelSpec&, const Plan&, const SoftwareParts&);
+  bool (*is_broken)(const ModelSpec&, const Plan&, const StackSpec&);
   const char* what;  // the feature that the program cannot run
   const char* why;   // the program's source line, and an alternative
 };
 
 // Returns the first rule of the stack's launcher that the plan violates; null if there is none.
 const PartRule* broken_part_rule(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
-// The same for any launcher and parts.
-const PartRule* broken_part_rule(Launcher launcher, const SoftwareParts& parts,
-                                 const ModelSpec& model, const Plan& plan);
+// The same for another launcher than the stack's.
+const PartRule* broken_part_rule(Launcher launcher, const StackSpec& stack, const ModelSpec& model,
+                                 const Plan& plan);
 // Returns "the stack cannot run ...". The text is valid until the program ends.
 const char* refusal_of(const PartRule& rule);
 // Returns the rule whose refusal_of() equals `refusal`; null if there is none.

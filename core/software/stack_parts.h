@@ -15,6 +15,7 @@
 #include "core/base/enum_words.h"
 #include "core/base/result.h"
 #include "core/plan/plan_settings.h"
+#include "core/software/optimizer_choice.h"
 
 namespace tpsim {
 
@@ -227,13 +228,6 @@ template <>
 inline constexpr auto kEnumNames<ExpertKernel> =
     std::to_array<std::string_view>({"grouped", "looped", "one_kernel"});
 
-// kMuon: the matrices of the blocks by orthogonalized momentum (Jordan et al. 2024), all other
-// weights by AdamW (sim/layers/muon_prices.cc).
-enum class OptimizerKind : std::uint8_t { kAdamW, kMuon };
-template <>
-inline constexpr auto kEnumNames<OptimizerKind> = std::to_array<std::string_view>({"adamw",
-                                                                                   "muon"});
-
 // Capacity of a rank's expert buffers over the mean tokens per rank, in thousandths, or kAnyTokens.
 inline constexpr std::int64_t kAnyTokens = 0;  // buffers fit the arriving tokens
 // Capacity of the stash over the mean tokens per rank, in thousandths, or kNoStash.
@@ -272,7 +266,7 @@ struct SoftwareParts {
   std::int64_t cuda_graphs = 0;    // bits of GraphScope
   bool compile = false;            // torch.compile: plain ops of a layer become fused kernels
   std::int64_t recompute_modules = bit(RecomputeModule::kCoreAttention);
-  DType optimizer_dtype = DType::kFloat32;  // of both Adam moments
+  DType optimizer_dtype = DType::kFloat32;  // of the optimizer's moments
   Dispatcher dispatcher = Dispatcher::kAllToAll;
   KernelFusion router = KernelFusion::kFused;
   PermuteKernel permute = PermuteKernel::kFused;
@@ -287,7 +281,6 @@ struct SoftwareParts {
   MasterWeights master_weights = MasterWeights::kCopy;
   ExpertKernel expert_kernel = ExpertKernel::kGrouped;
   Fp32Matmul fp32_matmul = Fp32Matmul::kIeee;
-  OptimizerKind optimizer_kind = OptimizerKind::kAdamW;
   // Experts' buffers of a fixed size, and a stash to which their activations are packed until
   // backward (Megatron-Core's moe_expert_rank_capacity_factor and moe_paged_stash).
   std::int64_t expert_capacity = kAnyTokens;
@@ -350,6 +343,7 @@ enum class StackPart : std::uint8_t {
   kExpertKernel,
   kFp32Matmul,
   kOptimizerKind,
+  kMuonTpMode,
   kExpertCapacity,
   kExpertStash,
   kOffloadLayers,

@@ -43,6 +43,8 @@ struct TrainingOptions {
   // (Korthikanti et al. 2022, section 4.2.2). If false, the gathered input is saved.
   bool tp_recompute_allgather = true;
   bool clip_gradients = true;
+  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  MuonTpMode muon_tp_mode = MuonTpMode::kDuplicated;
   // The loss and its gradient use an fp32 copy of the logits.
   bool wide_logits = false;
   // Every rank computes maxima and sums of its logits in one pass; sums are relative to its own

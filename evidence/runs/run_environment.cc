@@ -8,7 +8,6 @@
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
-#include "core/software/part_fields.h"
 
 namespace tpsim {
 namespace {
@@ -22,7 +21,7 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.text("source", e.source);
   in.text("runs_on", e.runs_on);
   in.text("stack", e.stack, kOptional);
-  in.text("other_stack", e.default_stack, kOptional);
+  in.flag("by_names", e.by_names, kOptional);
   in.number("attention_dropout", e.attention_dropout, {0, 0.99}, kOptional);
   in.number("hidden_dropout", e.hidden_dropout, {0, 0.99}, kOptional);
   in.choice("position", e.position,
@@ -41,8 +40,6 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.flag("sequence_parallel", e.sequence_parallel, kOptional);
   in.number("extra_spread", e.extra_spread, {0, 1}, kOptional);
   in.choice("memory", e.memory, {MeasuredMemory::kDevice, MeasuredMemory::kAllocated}, kOptional);
-  in.object(
-      "parts", [&](FieldReader& inner) { part_value_fields(inner, e.parts); }, kOptional);
   std::string rows;
   in.text("calibration_rows", rows);
   e.calibration_rows = words_in(rows);

@@ -38,9 +38,12 @@ struct RunEnvironment {
   std::string from;  // compared with the start of the row's source
 
   std::string source;
-  std::string runs_on;        // name of the cluster in the catalogue
-  std::string stack;          // catalogue name; empty: by default_stack, or the cluster's
-  std::string default_stack;  // stack of rows whose framework matches no StackSpec::aliases
+  std::string runs_on;  // name of the cluster in the catalogue
+  std::string stack;    // catalogue name; empty: the cluster's
+  // The names in a row's columns `cluster` and `framework` select machine and software. `runs_on`
+  // and `stack` are for rows whose names match no entry of the catalogue. If false, the
+  // environment was written for its rows, with a source for everything that they do not state.
+  bool by_names = false;
   // Values marked "if not stated" apply to rows that do not state the value.
   double attention_dropout = 0;
   double hidden_dropout = 0;
@@ -61,8 +64,6 @@ struct RunEnvironment {
   bool sequence_parallel = false;     // if not stated; applies to tp > 1
   // Standard deviation to add to the prediction interval if the stack is not calibrated.
   double extra_spread = 0;
-  // Software parts stated by the launch scripts of these runs, for rows that do not state them.
-  PartValues parts;
   MeasuredMemory memory = MeasuredMemory::kDevice;
   std::vector<std::string> calibration_rows;  // ids of the rows that constants were fitted to
   std::vector<ExcludedRow> excluded;

@@ -196,7 +196,7 @@ Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack) {
 Result<PartValues> with_engine(const PublishedRun& run, const RunEnvironment& environment,
                                const StackSpec& stack, PartValues parts) {
   const bool is_stated = parts.contains(StackPart::kDataParallelSync);
-  if (is_stated || !stack.deepspeed_engine || environment.default_stack.empty()) return parts;
+  if (is_stated || !stack.deepspeed_engine || !environment.by_names) return parts;
   TPSIM_TRY(const DType dtype,
             dtype_of(names_recipe(run.dtype) ? "bf16" : run.dtype, environment.dtype));
   TPSIM_TRY(const DType gradients, gradient_dtype_of(run, environment, stack, dtype));
@@ -234,9 +234,9 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   // Sequence parallelism requires tensor parallelism.
   plan.sequence_parallel =
       run.tp > 1 && run.sequence_parallel.value_or(environment.sequence_parallel);
-  // The ZeRO stage of a row that does not state it: the stack's default if the environment selects
-  // the stack by framework name, else the environment's.
-  const bool by_stack = !environment.default_stack.empty() && stack.default_zero >= 0;
+  // The ZeRO stage of a row that does not state it: the stack's default if the row's framework
+  // selects the stack, else the environment's.
+  const bool by_stack = environment.by_names && stack.default_zero >= 0;
   TPSIM_TRY(plan.zero, zero_of(run, stack, by_stack ? stack.default_zero : environment.zero));
   TPSIM_TRY_STATUS(set_recompute(plan, run.recompute));
   TPSIM_TRY(plan.attention, attention_of(stated_or(run.attention, environment.attention), stack));

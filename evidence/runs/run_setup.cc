@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/text.h"
 #include "core/machine/node_rate.h"
 #include "core/model/model_support.h"
+#include "core/software/optimizer_kinds.h"
 #include "evidence/runs/framework_name.h"
 #include "sim/step/usual_spreads.h"
 
@@ -16,13 +18,12 @@ namespace {
 std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironment& environment,
                                      const Scenario& scenario, bool states_network) {
   std::vector<std::string> assumed;
-  // An environment without default stack states all values below, with its source.
-  if (environment.default_stack.empty()) return assumed;
+  if (!environment.by_names) return assumed;  // the environment states all values below
   const bool is_usual = scenario.cluster.name == environment.runs_on;
   if (!states_network && is_usual) assumed.push_back("network of " + scenario.cluster.name);
   assumed.push_back("software of stack " + scenario.stack.name);
   if (run.gradient_dtype.empty()) assumed.emplace_back("dtype of gradients");
-  if (!run.optimizer.empty() && run.optimizer != "adam" && run.optimizer != "adamw") {
+  if (!run.optimizer.empty() && !matches_any(run.optimizer, kAdamNames)) {
     assumed.push_back("adam instead of " + run.optimizer);
   }
   if (run.attention.empty() && !run.parts.contains(StackPart::kAttentionKernel)) {
@@ -84,6 +85,7 @@ RunLoader::RunLoader(Catalogue catalogue, std::vector<RunEnvironment> environmen
       environments_(std::move(environments)),
       overrides_(std::move(overrides)) {
   fallback_.runs_on = overrides_.cluster;
+  fallback_.by_names = true;
   names_status_ = learn_names();
 }
 
@@ -110,7 +112,7 @@ Status RunLoader::learn_names() {
 const std::string& RunLoader::cluster_of(const RunEnvironment& environment,
                                          const PublishedRun& run) {
   const std::string& place = clusters_called_.called(run.cluster, month_of(run.date, ""));
-  const bool fits = !environment.default_stack.empty() && !place.empty() &&
+  const bool fits = environment.by_names && !place.empty() &&
                     profile_of_[place] == profile_of_[environment.runs_on];
   return fits ? place : environment.runs_on;
 }
@@ -128,10 +130,9 @@ Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& envir
     return first.empty() ? second : first;
   };
   const std::string cluster = chosen(overrides_.cluster, cluster_of(environment, run));
-  const std::string usual = environment.default_stack.empty()
-                                ? environment.stack
-                                : chosen(stack_called(run), environment.default_stack);
-  const std::string stack = chosen(overrides_.stack, chosen(environment.stack, usual));
+  const std::string usual =
+      environment.by_names ? chosen(stack_called(run), environment.stack) : environment.stack;
+  const std::string stack = chosen(overrides_.stack, usual);
   std::unique_ptr<Machine>& slot = machines_[cluster + "\n" + stack];
   if (slot == nullptr) {
     auto loaded = std::make_unique<Machine>();
@@ -167,8 +168,6 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   RunSetup setup;
   TPSIM_TRY(const Machine* machine, this->machine(*where, run));
   TPSIM_TRY(setup.stated_parts, parts_of(run, machine->stack));
-  // Adds the environment's parts for parts that the row does not state.
-  setup.stated_parts.insert(where->parts.begin(), where->parts.end());
   TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, setup.stated_parts));
   const double asked = overrides_.node_gbps;
   const double leaves = asked > 0 ? asked : run.node_gbps.value_or(0);
@@ -190,10 +189,10 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
     return bad_input(fmt::format("profile {} has no GEMM rate for {}", machine->profile.name,
                                  name_of(operands)));
   }
-  // The rows of an environment that names its stack serve to calibrate this stack, or to report its
+  // Rows of an environment of their own serve to calibrate its stack, or to report the stack's
   // error without calibration. The overhead of uncalibrated stacks is therefore not added.
   const bool is_calibrated = setup.scenario.stack.calibrated.rows > 0;
-  if (where != &fallback_ && where->default_stack.empty() && !is_calibrated) {
+  if (!where->by_names && !is_calibrated) {
     setup.scenario.stack.uncalibrated_overhead = 0;
   }
   setup.assumed = assumptions(stated, *where, setup.scenario, leaves > 0);
@@ -203,7 +202,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   setup.applied_parts = parts;
   if (is_calibrated) return setup;  // the calibrated spread already covers such runs
   double& spread = setup.scenario.stack.residual_spread;
-  const bool foreign = !overrides_.stack.empty() && overrides_.stack != where->stack;
+  const std::string& own = where->by_names ? stack_called(run) : where->stack;
+  const bool foreign = !overrides_.stack.empty() && overrides_.stack != own;
   spread = std::hypot(spread, where->extra_spread, foreign ? kForeignSpread : 0.0);
   return setup;
 }

@@ -120,7 +120,7 @@ const std::string* word_at(const JsonValue& json, std::string_view section, std:
 
 void check_optimizer(const JsonValue& json, const LaunchFile& file, LeftSettings& left) {
   const std::string* kind = word_at(json, "optimizer", "type");
-  if (kind == nullptr || matches_any(in_lower_case(*kind), "adam adamw")) return;
+  if (kind == nullptr || matches_any(in_lower_case(*kind), kAdamNames)) return;
   left.refuse("optimizer.type", fmt::format("optimizer.type: {}", *kind), kAdamState,
               path_of(file));
 }

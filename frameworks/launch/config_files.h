@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "core/software/optimizer_kinds.h"
 #include "formats/settings_text.h"
 #include "frameworks/launch/launch_files.h"
 #include "frameworks/launch/left_settings.h"

@@ -80,6 +80,8 @@ PartValues take_parts(std::vector<LaunchOption>& options, const ModelSpec& model
 // Removes the options for the dtypes of Adam's two moments and sets the part. Error if the two
 // dtypes differ.
 Status take_moments(std::vector<LaunchOption>& options, PartValues& parts);
+// Adds Megatron's options of Muon.
+void add_muon(const PlanFile& file, LaunchOptions& out);
 // Removes the options of Muon, expert buffers and activation offloading, and sets the corresponding
 // parts.
 Status take_mechanisms(std::vector<LaunchOption>& options, PartValues& parts);

@@ -134,8 +134,8 @@ constexpr std::string_view kTorchTitan =
 constexpr const char* kAllLinear =
     "tpsim quantizes all linear layers of the blocks and nothing else";
 constexpr LeftOver kRefused[] = {
-    {"--optimizer optimizer.optimizer", kAdamState, "adam"},
-    {"--optimizer.name", kAdamState, "Adam AdamW"},
+    {"--optimizer optimizer.optimizer", kAdamState, kAdamNames},
+    {"--optimizer.name", kAdamState, kAdamNames},
     {"--exp-avg-dtype --exp-avg-sq-dtype",
      "tpsim models both AdamW moments in fp32 or both in bf16", "fp32 float32 torch.float32"},
     {"--main-params-dtype optimizer.main_params_dtype", kAdamState, "fp32 float32 torch.float32"},

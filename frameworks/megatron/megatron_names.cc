@@ -303,6 +303,7 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
   }
   add_graphs(file, out);
   add_moments(file, out);
+  add_muon(file, out);
 }
 
 Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {

@@ -7,12 +7,15 @@
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
+#include "core/software/optimizer_kinds.h"
 #include "frameworks/launch/launch_command.h"
 
 namespace tpsim {
 namespace {
 
 using Options = std::vector<LaunchOption>;
+
+constexpr const char* kMuonTpMode = "--muon-tp-mode";
 
 // Removes the option and returns its value; empty if it is absent.
 std::string taken_value(Options& options, std::string_view name) {
@@ -30,28 +33,25 @@ bool taken_switch(Options& options, std::string_view name) {
   return is_on;
 }
 
-// Reads the options of Muon. Supported are five Newton-Schulz iterations on each tensor-parallel
-// rank's shard of a matrix.
+// Reads the options of Muon with five Newton-Schulz iterations.
 Status take_muon(Options& options, PartValues& parts) {
-  const std::string mode = taken_value(options, "--muon-tp-mode");
+  const std::string mode = taken_value(options, kMuonTpMode);
   const std::string steps = taken_value(options, "--muon-num-ns-steps");
   const bool is_split = taken_switch(options, "--use-layer-wise-distributed-optimizer");
-  const LaunchOption* const optimizer = find_option(options, "--optimizer");
-  if (optimizer == nullptr || !matches_any(optimizer->value, "muon dist_muon")) return Ok{};
-  const bool has_owners = is_split || optimizer->value == "dist_muon";
-  const LaunchOption* const tensor = find_option(options, "--tensor-model-parallel-size");
-  const bool is_cut = tensor != nullptr && tensor->value != "1";
-  if (is_cut && mode != "blockwise") {
-    return bad_input(fmt::format("Muon with --muon-tp-mode {} is not modelled",
-                                 mode.empty() ? "duplicated" : mode),
-                     "", "tpsim models --muon-tp-mode blockwise, or tensor-parallel size 1");
+  if (!mode.empty()) {
+    TPSIM_TRY(parts[StackPart::kMuonTpMode], parse_value(row_of(StackPart::kMuonTpMode), mode));
   }
+  const LaunchOption* const optimizer = find_option(options, "--optimizer");
+  const OptimizerRow* const row =
+      optimizer == nullptr ? nullptr : optimizer_called(optimizer->value);
+  if (row == nullptr || row->kind != OptimizerKind::kMuon) return Ok{};
+  const bool has_owners = is_split || optimizer->value == "dist_muon";
   if (!steps.empty() && steps != "5") {
     return bad_input(fmt::format("Muon with {} Newton-Schulz iterations is not modelled", steps),
                      "", "tpsim models five iterations only");
   }
   drop_option(options, "--optimizer");
-  parts[StackPart::kOptimizerKind] = static_cast<std::int64_t>(OptimizerKind::kMuon);
+  parts[StackPart::kOptimizerKind] = static_cast<std::int64_t>(row->kind);
   // Muon with distributed owners: gradients are all-reduced, then each rank updates the matrices
   // that it owns and sends them to the others.
   if (has_owners && !has_option(options, "--use-distributed-optimizer")) {
@@ -98,6 +98,16 @@ Status take_offloaded_layers(Options& options, PartValues& parts) {
 }
 
 }  // namespace
+
+void add_muon(const PlanFile& file, LaunchOptions& out) {
+  const auto stated = [&](StackPart part) { return file.parts.find(part); };
+  const auto kind = stated(StackPart::kOptimizerKind), mode = stated(StackPart::kMuonTpMode);
+  if (kind != file.parts.end() && kind->second == static_cast<std::int64_t>(OptimizerKind::kMuon)) {
+    out.add("--optimizer", std::string(name_of(OptimizerKind::kMuon)));
+  }
+  if (mode == file.parts.end()) return;
+  out.add(kMuonTpMode, text_of(row_of(StackPart::kMuonTpMode), mode->second));
+}
 
 Status take_mechanisms(std::vector<LaunchOption>& options, PartValues& parts) {
   TPSIM_TRY_STATUS(take_muon(options, parts));

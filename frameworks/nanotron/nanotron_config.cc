@@ -15,7 +15,7 @@ constexpr std::int64_t kMostLayers = 1 << 16;
 
 // Rules for settings that no reader reads. The first matching row applies.
 constexpr LeftOver kNanotronRows[] = {
-    {"optimizer.optimizer_factory.name", kAdamState, "adamW adam"},
+    {"optimizer.optimizer_factory.name", kAdamState, kAdamNames},
     {"checkpoints.* data_stages.* data.* doremi.* general.* lighteval.* logging.* profiler.* "
      "tokenizer.* "
      "s3_upload.* metrics_logging.* optimizer.clip_grad optimizer.learning_rate_scheduler.* "

@@ -80,7 +80,7 @@ constexpr ProgramSetting kNeoxDefaults[] = {
 };
 
 constexpr LeftOver kNeoxRefused[] = {
-    {"optimizer.type", kAdamState, "Adam adam AdamW adamw"},
+    {"optimizer.type", kAdamState, kAdamNames},
     {"zero_optimization.offload_param.device", "tpsim models weights on the GPU only"},
     {"moe_num_experts num_experts", "tpsim cannot read experts from GPT-NeoX's settings", "1"},
     {"mamba_* attention_config.0.0.0",

@@ -14,7 +14,7 @@ namespace {
 constexpr LeftOver kOpenRlhfRefused[] = {
     {"ds.lora.rank lora_rank", kAllWeights},
     {"ds.load_in_4bit load_in_4bit", "tpsim models weights of 16 or 32 bits only"},
-    {"optim actor.optim model.optim", kAdamState, "adam"},
+    {"optim actor.optim model.optim", kAdamState, kAdamNames},
 };
 
 constexpr ProgramSetting kOpenRlhfRows[] = {

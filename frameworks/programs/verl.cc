@@ -51,8 +51,7 @@ constexpr LeftOver kVerlRefused[] = {
     {"actor_rollout_ref.actor.fsdp_config.offload_policy model.fsdp_config.cpu_offload "
      "model.fsdp_config.offload_params engine.offload_policy",
      kOnHost},
-    {"actor_rollout_ref.actor.optim.optimizer optim.optimizer", kAdamState,
-     "AdamW Adam adam adamw"},
+    {"actor_rollout_ref.actor.optim.optimizer optim.optimizer", kAdamState, kAdamNames},
     {"actor_rollout_ref.model.tiled_mlp.enabled", "tpsim does not model tiled MLPs"},
 };
 

@@ -106,8 +106,9 @@ bool segment_row(Ui& ui, const SegmentRow& row, int& chosen) {
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(0, ImGui::GetStyle().FramePadding.y));
   for (int i = 0; i < count; ++i) {
     const bool is_on = i == chosen;
-    ImGui::SetCursorScreenPos({start.x + each * static_cast<float>(i % per_line),
-                               start.y + height * static_cast<float>(i / per_line)});
+    const int line_of = i / per_line, place = i % per_line;
+    ImGui::SetCursorScreenPos({start.x + each * static_cast<float>(place),
+                               start.y + height * static_cast<float>(line_of)});
     ImGui::PushStyleColor(ImGuiCol_Button,
                           vec(is_on ? ui.colors.accent : with_alpha(ui.colors.raised, 0)));
     if (is_on) ImGui::PushStyleColor(ImGuiCol_ButtonHovered, vec(ui.colors.accent));

@@ -142,7 +142,7 @@ void no_prediction(const Ui& ui, Rect rect);
 
 // Whether a card is high enough for a legend of this height. In a lower card the tooltips name the
 // colors.
-inline bool has_legend(Rect rect, float height) { return height <= 0.4F * rect.height(); }
+inline bool has_legend(Rect rect, float height) { return height <= 0.5F * rect.height(); }
 
 // Draws a colored square and its name. Returns the position of the next entry.
 float legend_entry(const Ui& ui, ImVec2 at, Rgba color, std::string_view name);

@@ -91,7 +91,7 @@ std::string scope_text(std::size_t drawn, std::int64_t possible) {
   const auto count = static_cast<std::int64_t>(drawn);
   if (count >= possible) return fmt::format("all {} plans that fit", count_text(count));
   return fmt::format(
-      "{} plans: the fastest of each tp, and the Pareto front; {} other combinations not drawn",
+      "{} plans: the best, the Pareto front, and some of each tp; {} other combinations not drawn",
       count_text(count), count_text(possible - count));
 }
 

@@ -335,6 +335,19 @@ AdamW op_case(Operands& make, const OpKey& key, Of<AdamW>) {
                .label = kLabel};
 }
 
+Axpby op_case(Operands& make, const OpKey& key, Of<Axpby>) {
+  const bool reads_y = (key.variant & kReadsY) != 0;
+  const auto dtype = static_cast<DType>(key.variant & (kReadsY - 1));
+  const Shape shape{key.dims[0]};
+  return {.x = make.normal(shape, key.dtype),
+          .y = reads_y ? make.normal(shape, dtype) : make.empty(shape, dtype),
+          .alpha = 0.7F,
+          .beta = reads_y ? 0.9F : 0.0F,
+          .squares = make.positive({1}, kFloat),
+          .epsilon = 0.1F,
+          .label = kLabel};
+}
+
 InitNormal op_case(Operands& make, const OpKey& key, Of<InitNormal>) {
   return InitNormal{.x = make.empty(rows_by_cols(key), key.dtype),
                     .seed = 7,

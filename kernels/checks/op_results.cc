@@ -74,6 +74,7 @@ Results results(const AdamW& op) {
           {"variance", op.variance},
           {"weights", op.weights}};
 }
+Results results(const Axpby& op) { return {{"y", op.y}}; }
 Results results(const InitNormal& op) { return {{"x", op.x}}; }
 
 }  // namespace

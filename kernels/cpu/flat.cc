@@ -125,6 +125,27 @@ void compute(const AdamW& op, CpuState& state) {
   });
 }
 
+void compute(const Axpby& op, CpuState& state) {
+  const FloatWindow x(op.x, kWindow, state.scratch), y(op.y, kWindow, state.scratch);
+  float alpha = op.alpha;
+  if (op.squares.defined()) {
+    alpha /= std::max(std::sqrt(*op.squares.data<float>()), op.epsilon);
+  }
+  for_each_window(op.x.elements(), [&](std::int64_t first, std::int64_t count) {
+    const float* from = x.load(first, count);
+    if (op.beta == 0.0F) {
+      float* to = y.blank(first);
+#pragma omp simd
+      for (std::int64_t i = 0; i < count; ++i) to[i] = alpha * from[i];
+    } else {
+      float* to = y.load(first, count);
+#pragma omp simd
+      for (std::int64_t i = 0; i < count; ++i) to[i] = alpha * from[i] + op.beta * to[i];
+    }
+    y.store(first, count);
+  });
+}
+
 void compute(const InitNormal& op, CpuState& state) {
   const std::int64_t cols = op.x.cols();
   const FloatWindow x(op.x, cols, state.scratch);

@@ -307,6 +307,19 @@ void compute_slowly(const SumSquares& op, const SlowMemory& memory) {
   for (Index i = 0; i < op.x.elements(); ++i) *sum += x[i] * x[i];
 }
 
+void compute_slowly(const Axpby& op, const SlowMemory& memory) {
+  const double* x = memory.at(op.x);
+  double* y = memory.at(op.y);
+  double alpha = static_cast<double>(op.alpha);
+  if (op.squares.defined()) {
+    alpha /= std::fmax(std::sqrt(*memory.at(op.squares)), static_cast<double>(op.epsilon));
+  }
+  const double beta = static_cast<double>(op.beta);
+  for (Index i = 0; i < op.x.elements(); ++i) {
+    y[i] = alpha * x[i] + (op.beta == 0.0F ? 0.0 : beta * y[i]);
+  }
+}
+
 void compute_slowly(const AdamW& op, const SlowMemory& memory) {
   double *x = memory.at(op.master), *m = memory.at(op.momentum), *v = memory.at(op.variance);
   double* weights = memory.at(op.weights);

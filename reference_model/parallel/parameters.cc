@@ -78,6 +78,29 @@ void zero_if_fresh(Device& device, Parameter& p) {
   p.gradient_is_fresh = false;
 }
 
+namespace {
+
+// Whether the tensor is the weight of a linear layer in a block.
+bool is_block_matrix(const ParameterSpec& spec, UnitRole role) {
+  const bool in_block = role == UnitRole::kPlain || role == UnitRole::kExperts;
+  return in_block && spec.shape.rank() >= 2 && spec.is_multiplied;
+}
+
+// Appends the segment, or extends the last one if it has the same properties.
+void append(std::vector<Segment>& segments, const Segment& segment) {
+  if (!segments.empty()) {
+    Segment& last = segments.back();
+    if (last.updater == segment.updater && last.decay == segment.decay &&
+        last.counts_in_norm == segment.counts_in_norm) {
+      last.end = segment.end;
+      return;
+    }
+  }
+  segments.push_back(segment);
+}
+
+}  // namespace
+
 Tensor gradient_of(Device& device, Parameter* p) {
   if (p == nullptr) return {};
   zero_if_fresh(device, *p);
@@ -110,15 +133,14 @@ ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRo
     if (partial && unit.partial_begin_ < 0) unit.partial_begin_ = end;
     const std::int64_t begin = end;
     end = round_up(begin + spec.shape.elements(), kAlignment);
-    const Segment segment{begin, end, spec.shape.rank() >= 2,
-                          !unit.repeats_first_stage() && (!replicated || sharers.rank() == 0)};
-    if (!unit.segments_.empty() && unit.segments_.back().decay == segment.decay &&
-        unit.segments_.back().counts_in_norm == segment.counts_in_norm) {
-      unit.segments_.back().end = segment.end;
-    } else {
-      unit.segments_.push_back(segment);
+    const OptimizerKind updater =
+        updater_of(context_.options.optimizer, is_block_matrix(spec, role));
+    append(unit.segments_, {begin, end, updater, spec.shape.rank() >= 2,
+                            !unit.repeats_first_stage() && (!replicated || sharers.rank() == 0)});
+    unit.parameters_.push_back({.spec = std::move(spec), .offset = begin, .updater = updater});
+    if (row_of(updater).needs_whole_matrices) {
+      unit.has_owners_ = context_.plan.zero == 1 && data_group(unit).size() > 1;
     }
-    unit.parameters_.push_back({std::move(spec), begin, {}, {}, false});
   }
   unit.size_ = round_up(end, kAlignment * data_group(unit).size());
   unit.segments_.back().end = unit.size_;
@@ -144,7 +166,7 @@ Communicator& ParameterStore::tensor_group(const ParameterUnit& unit) const {
 }
 
 int ParameterStore::zero_stage(const ParameterUnit& unit) const {
-  return data_group(unit).size() == 1 ? 0 : context_.plan.zero;
+  return data_group(unit).size() == 1 || unit.has_owners() ? 0 : context_.plan.zero;
 }
 
 bool ParameterStore::keeps_shares(const ParameterUnit& unit) const {
@@ -169,6 +191,7 @@ std::int64_t ParameterStore::share_begin(const ParameterUnit& unit) const {
 }
 
 void ParameterStore::materialize(std::uint64_t seed) {
+  assign_owners();
   Device& device = context_.device;
   for (ParameterUnit& unit : units_) {
     unit.weights =

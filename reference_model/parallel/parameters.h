@@ -7,7 +7,9 @@
 //   stage 0, 1  weights and gradients are whole
 //   stage 2     whole gradients exist during the unit's backward; then only this rank's share
 //   stage 3     whole weights exist during the unit's forward and backward (all-gather before each)
-// The optimizer owns all elements (stage 0) or this rank's share (1 to 3).
+// The optimizer owns all elements (stage 0) or this rank's share (1 to 3). With an optimizer that
+// needs whole matrices and stage 1, every tensor of a block has one owner in the data group
+// instead: gradients are all-reduced, and owners broadcast the updated weights.
 #pragma once
 
 #include <deque>
@@ -15,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/software/optimizer_kinds.h"
 #include "reference_model/parallel/rank_context.h"
 
 namespace tpsim {
@@ -75,13 +78,16 @@ class SpecList {
 struct Parameter {
   ParameterSpec spec;
   std::int64_t offset = 0;  // in its unit
-  Tensor weight;            // with ZeRO-3 undefined outside forward and backward
-  Tensor gradient;          // undefined outside the unit's backward
+  Tensor weight = {};       // with ZeRO-3 undefined outside forward and backward
+  Tensor gradient = {};     // undefined outside the unit's backward
   // Whether the gradient has no value yet, so that a GEMM may overwrite it.
   bool gradient_is_fresh = false;
   // [3, 2] fp32 with delayed scaling (delayed_scales.h), else undefined: scales of the GEMM's
   // input, of the weight, and of the output's gradient.
   Tensor scales = {};
+
+  OptimizerKind updater{};  // of this tensor
+  int owner = 0;            // in the data group, if the unit has owners
 
   bool is_matrix() const { return spec.shape.rank() >= 2; }
   bool is_multiplied() const { return is_matrix() && spec.is_multiplied; }
@@ -96,11 +102,12 @@ void zero_if_fresh(Device& device, Parameter& p);
 inline Tensor weight_of(const Parameter* p) { return p != nullptr ? p->weight : Tensor(); }
 Tensor gradient_of(Device& device, Parameter* p);
 
-// A range of a unit that has the same weight decay, and is counted in the gradient norm as a whole
-// or not at all.
+// A range of a unit that has the same optimizer and weight decay, and is counted in the gradient
+// norm as a whole or not at all.
 struct Segment {
   std::int64_t begin = 0;
   std::int64_t end = 0;
+  OptimizerKind updater{};
   bool decay = false;  // weight decay applies: tensors of two or more dimensions
   // False for replicated tensors on all but one tensor-parallel rank, as Megatron's
   // param_is_not_tensor_parallel_duplicate.
@@ -120,6 +127,8 @@ class ParameterUnit {
     return role_ == UnitRole::kWordEmbeddings || repeats_first_stage();
   }
   bool holds_experts() const { return role_ == UnitRole::kExperts; }
+  // Whether each tensor has one owner in the data group, which alone updates the tensor.
+  bool has_owners() const { return has_owners_; }
 
   Tensor weights;          // whole, flat; undefined while sharded (ZeRO-3)
   Tensor weight_share;     // this rank's share in its data group, flat
@@ -133,6 +142,7 @@ class ParameterUnit {
   std::int64_t replicated_begin_ = 0;
   std::int64_t partial_begin_ = 0;  // tensors of Sharding::kPartial come last
   UnitRole role_ = UnitRole::kPlain;
+  bool has_owners_ = false;
   std::deque<Parameter> parameters_;
   std::vector<Segment> segments_;
   Tensor pending_gradients_;     // of this micro-batch, not yet accumulated
@@ -158,6 +168,13 @@ class ParameterStore {
   // Allocates weights and gradients of all units. Initial values depend on seed, name and global
   // index only, so that every layout starts with the same weights.
   void materialize(std::uint64_t seed);
+  // Assigns the tensors of units with owners, so that the work of updates is balanced over all such
+  // units of the rank. Called by materialize().
+  void assign_owners();
+  // Makes this rank the owner of all tensors, to trace all work of owners.
+  void own_all_tensors() { owns_all_ = true; }
+  // Whether this rank updates the tensor, or its share of the tensor.
+  bool owns(const ParameterUnit& unit, const Parameter& p) const;
 
   // Call before and after a unit's forward and backward. ZeRO-3 gathers and frees weights here; the
   // end of backward accumulates gradients, and reduces them with ZeRO 2 and 3.
@@ -198,7 +215,8 @@ class ParameterStore {
   // tensor-parallel shards of a unit.
   Communicator& data_group(const ParameterUnit& unit) const;
   Communicator& tensor_group(const ParameterUnit& unit) const;
-  int zero_stage(const ParameterUnit& unit) const;  // 0 if its data group has one rank
+  // 0 if its data group has one rank, or if its tensors have owners.
+  int zero_stage(const ParameterUnit& unit) const;
   // Whether gradients stay sharded between micro-batches (ZeRO 2 and 3). Otherwise whole gradients
   // accumulate until the end of the step.
   bool keeps_shares(const ParameterUnit& unit) const;
@@ -243,6 +261,7 @@ class ParameterStore {
   std::deque<ParameterUnit> units_;
   std::deque<Buffer> buffers_;
   bool is_last_backward_ = false;
+  bool owns_all_ = false;
   std::vector<ShareOnItsWay> on_their_way_;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "core/base/files.h"
 #include "core/base/half_floats.h"
@@ -14,6 +15,8 @@
 
 namespace tpsim {
 namespace {
+
+constexpr Label kGatherState{ModelPart::kCoordination, "state.gather"};
 
 std::vector<float> download(Device& device, const Tensor& x) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(x.bytes()));
@@ -66,29 +69,26 @@ std::vector<float> gather_unit(RankModel& model, const ParameterUnit& unit, cons
   if (share.elements() == unit.size()) return download(context.device, share);
   Tensor whole = context.device.allocate({unit.size()}, share.dtype(), MemoryCategory::kWorkspace,
                                          "gathered_state");
-  model.store().data_group(unit).all_gather(share, whole,
-                                            {ModelPart::kCoordination, "state.gather"});
+  model.store().data_group(unit).all_gather(share, whole, kGatherState);
   return download(context.device, whole);
 }
 
-Tensor share_of(ParameterUnit& unit, OptimizerState& state, StateKind kind) {
-  switch (kind) {
-    case StateKind::kMaster: return state.master;
-    case StateKind::kMomentum: return state.momentum;
-    case StateKind::kVariance: return state.variance;
-    case StateKind::kGradients: return unit.gradient_share;
+// Returns a state tensor of the whole flat unit, gathered from the pieces of the ranks. Elements
+// without state are 0.
+std::vector<float> gather_state(RankModel& model, const ParameterUnit& unit,
+                                const StateValues& state, StateTensor tensor) {
+  if (is_whole_share(unit, tensor)) return gather_unit(model, unit, state.values);
+  const RankContext& context = model.context();
+  const Tensor whole = context.device.allocate({unit.size()}, DType::kFloat32,
+                                               MemoryCategory::kWorkspace, "gathered_state");
+  context.device.run(Fill{whole, 0.0F, kGatherState});
+  for (const StatePiece& piece : state.pieces) {
+    context.device.run(Copy{state.values.slice(piece.at, piece.count),
+                            whole.slice(piece.begin, piece.count), kGatherState});
   }
-  return {};
-}
-
-const char* prefix_of(StateKind kind) {
-  switch (kind) {
-    case StateKind::kMaster: return "master/";
-    case StateKind::kMomentum: return "momentum/";
-    case StateKind::kVariance: return "variance/";
-    case StateKind::kGradients: return "";
-  }
-  return "";
+  const bool is_divided = unit.has_owners() || model.store().zero_stage(unit) > 0;
+  if (is_divided) model.store().data_group(unit).all_reduce(whole, ReduceOp::kSum, kGatherState);
+  return download(context.device, whole);
 }
 
 // Whether this rank writes a parameter to files.
@@ -98,42 +98,48 @@ bool gives(RankModel& model, const ParameterUnit& unit, const Parameter& p) {
   return is_cut || model.store().tensor_group(unit).rank() == 0;
 }
 
-// Reads this rank's block of every parameter, stored under prefix + name, and uploads this rank's
-// ZeRO share. `whole_values`, if not null, receives the whole unit.
-Status read_share(RankModel& model, ParameterUnit& unit, const Tensor& share,
-                  const BlockReader& reader, const std::string& prefix,
-                  std::vector<float>* whole_values) {
+// Returns this rank's block of every parameter that has the state tensor, in the place of the whole
+// flat unit. Blocks are stored under prefix + name.
+Result<std::vector<float>> read_unit(RankModel& model, const ParameterUnit& unit,
+                                     StateTensor tensor, const BlockReader& reader,
+                                     const std::string& prefix) {
   std::vector<float> whole(static_cast<std::size_t>(unit.size()), 0.0F);
   for (const Parameter& p : unit.parameters()) {
     const BlockPlace place = place_of(model, unit, p.spec);
-    if (place.rows == 0) continue;
+    if (place.rows == 0 || !keeps(p.updater, tensor)) continue;
     TPSIM_TRY(const std::vector<float> values,
               prefix.empty() ? read_stored(model.context().model, reader, p.spec.name, place)
                              : reader.read(prefix + p.spec.name, place));
     std::copy(values.begin(), values.end(), whole.begin() + p.offset);
   }
-  const auto begin = static_cast<std::size_t>(model.store().share_begin(unit));
-  upload(model.context().device,
-         std::span<const float>(whole).subspan(begin, static_cast<std::size_t>(share.elements())),
-         share);
-  if (whole_values != nullptr) *whole_values = std::move(whole);
-  return Ok{};
+  return whole;
+}
+
+std::span<const float> part_of(const std::vector<float>& whole, std::int64_t begin,
+                               std::int64_t count) {
+  return std::span<const float>(whole).subspan(static_cast<std::size_t>(begin),
+                                               static_cast<std::size_t>(count));
+}
+
+void upload_state(Device& device, const std::vector<float>& whole, const StateValues& state) {
+  for (const StatePiece& piece : state.pieces) {
+    upload(device, part_of(whole, piece.begin, piece.count),
+           state.values.slice(piece.at, piece.count));
+  }
 }
 
 // Reads the master weights of one unit, and the weights, rounded to their dtype.
 Status read_weights(RankModel& model, ParameterUnit& unit, OptimizerState& state,
                     const BlockReader& reader, const std::string& prefix) {
-  std::vector<float> whole;
-  TPSIM_TRY_STATUS(read_share(model, unit, state.master, reader, prefix, &whole));
+  TPSIM_TRY(const std::vector<float> whole,
+            read_unit(model, unit, StateTensor::kMaster, reader, prefix));
   Device& device = model.context().device;
+  upload_state(device, whole, state.master);
   if (unit.weights.defined()) {
     upload(device, whole, unit.weights);
     return Ok{};
   }
-  const auto begin = static_cast<std::size_t>(model.store().share_begin(unit));
-  upload(device,
-         std::span<const float>(whole).subspan(
-             begin, static_cast<std::size_t>(unit.weight_share.elements())),
+  upload(device, part_of(whole, model.store().share_begin(unit), unit.weight_share.elements()),
          unit.weight_share);
   return Ok{};
 }
@@ -211,21 +217,38 @@ Result<std::vector<StateFile>> gather_files(RankModel& model, const std::filesys
 
 }  // namespace
 
-std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind) {
+namespace {
+
+// Adds the blocks of a unit's values that this rank writes: of a state tensor, or of gradients.
+void add_blocks(RankModel& model, const ParameterUnit& unit, const std::vector<float>& flat,
+                std::optional<StateTensor> tensor, std::vector<TensorBlock>& blocks) {
+  const std::string prefix(tensor ? prefix_in_files(*tensor) : "");
+  for (const Parameter& p : unit.parameters()) {
+    const BlockPlace place = place_of(model, unit, p.spec);
+    const bool is_stored = !tensor || keeps(p.updater, *tensor);
+    if (!gives(model, unit, p) || place.rows == 0 || !is_stored) continue;
+    const auto first = flat.begin() + p.offset;
+    blocks.push_back(
+        {prefix + p.spec.name, p.is_matrix(), place, {first, first + place.rows * place.cols}});
+  }
+}
+
+}  // namespace
+
+std::vector<TensorBlock> gather_blocks(RankModel& model, StateTensor tensor) {
   std::vector<TensorBlock> blocks;
   std::size_t i = 0;
-  for (ParameterUnit& unit : model.store().units()) {
-    OptimizerState& state = model.optimizer().states()[i++];
-    const std::vector<float> flat = gather_unit(model, unit, share_of(unit, state, kind));
-    for (const Parameter& p : unit.parameters()) {
-      const BlockPlace place = place_of(model, unit, p.spec);
-      if (!gives(model, unit, p) || place.rows == 0) continue;
-      const auto first = flat.begin() + p.offset;
-      blocks.push_back({prefix_of(kind) + p.spec.name,
-                        p.is_matrix(),
-                        place,
-                        {first, first + place.rows * place.cols}});
-    }
+  for (const ParameterUnit& unit : model.store().units()) {
+    const OptimizerState& state = model.optimizer().states()[i++];
+    add_blocks(model, unit, gather_state(model, unit, state.of(tensor), tensor), tensor, blocks);
+  }
+  return blocks;
+}
+
+std::vector<TensorBlock> gather_gradients(RankModel& model) {
+  std::vector<TensorBlock> blocks;
+  for (const ParameterUnit& unit : model.store().units()) {
+    add_blocks(model, unit, gather_unit(model, unit, unit.gradient_share), {}, blocks);
   }
   return blocks;
 }
@@ -249,7 +272,7 @@ void add_buffers(RankModel& model, std::vector<TensorBlock>& blocks) {
   if (context.groups.data.rank() != 0 || context.groups.tensor.rank() != 0) return;
   for (const Buffer& buffer : model.store().buffers()) {
     const std::int64_t count = buffer.values.elements();
-    blocks.push_back({prefix_of(StateKind::kMaster) + buffer.name,
+    blocks.push_back({std::string(prefix_in_files(StateTensor::kMaster)) + buffer.name,
                       false,
                       {.global_rows = count, .rows = count},
                       download(context.device, buffer.values)});
@@ -277,8 +300,8 @@ Status save_state(RankModel& model, std::int64_t step, const std::filesystem::pa
                   const RunFacts& run) {
   TPSIM_TRY_STATUS(agree(model, is_first(model) ? begin_state(folder, step) : Status(Ok{})));
   std::vector<TensorBlock> all;
-  for (const StateKind kind : {StateKind::kMaster, StateKind::kMomentum, StateKind::kVariance}) {
-    for (TensorBlock& block : gather_blocks(model, kind)) all.push_back(std::move(block));
+  for (const StateTensor tensor : kStateTensors) {
+    for (TensorBlock& block : gather_blocks(model, tensor)) all.push_back(std::move(block));
   }
   add_buffers(model, all);
   const std::filesystem::path unfinished = unfinished_state(folder, step);
@@ -298,7 +321,7 @@ Status save_state(RankModel& model, std::int64_t step, const std::filesystem::pa
 
 Status load_state(RankModel& model, const std::filesystem::path& step_folder) {
   TPSIM_TRY(const BlockReader reader, BlockReader::open(step_folder));
-  const std::string weights = prefix_of(StateKind::kMaster);
+  const std::string weights(prefix_in_files(StateTensor::kMaster));
   for (const Buffer& buffer : model.store().buffers()) {
     if (!reader.has(weights + buffer.name)) continue;  // states of older versions lack buffers
     TPSIM_TRY_STATUS(read_buffer(model, buffer, reader, weights));
@@ -306,11 +329,12 @@ Status load_state(RankModel& model, const std::filesystem::path& step_folder) {
   std::size_t i = 0;
   for (ParameterUnit& unit : model.store().units()) {
     OptimizerState& state = model.optimizer().states()[i++];
-    TPSIM_TRY_STATUS(read_weights(model, unit, state, reader, prefix_of(StateKind::kMaster)));
-    TPSIM_TRY_STATUS(
-        read_share(model, unit, state.momentum, reader, prefix_of(StateKind::kMomentum), nullptr));
-    TPSIM_TRY_STATUS(
-        read_share(model, unit, state.variance, reader, prefix_of(StateKind::kVariance), nullptr));
+    TPSIM_TRY_STATUS(read_weights(model, unit, state, reader, weights));
+    for (const StateTensor moment : {StateTensor::kMomentum, StateTensor::kVariance}) {
+      TPSIM_TRY(const std::vector<float> whole,
+                read_unit(model, unit, moment, reader, std::string(prefix_in_files(moment))));
+      upload_state(model.context().device, whole, state.of(moment));
+    }
   }
   return Ok{};
 }

@@ -12,12 +12,11 @@
 
 namespace tpsim {
 
-enum class StateKind : std::uint8_t { kMaster, kMomentum, kVariance, kGradients };
-
-// Returns the blocks of one kind of tensor that this rank must write, without padding. If several
-// ranks hold the same block, exactly one of them returns it. Collective over the data-parallel
-// groups, which gather their ZeRO shares.
-std::vector<TensorBlock> gather_blocks(RankModel& model, StateKind kind);
+// Returns the blocks of a state tensor, or of the gradients, that this rank must write, without
+// padding. If several ranks hold the same block, exactly one of them returns it. Collective over
+// the data-parallel groups, which gather their shares.
+std::vector<TensorBlock> gather_blocks(RankModel& model, StateTensor tensor);
+std::vector<TensorBlock> gather_gradients(RankModel& model);
 
 // Sets weights and master weights from a checkpoint's tensors.
 Status load_weights(RankModel& model, const BlockReader& reader);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "reference_model/layers/embedding.h"
+#include "reference_model/step/muon.h"
 
 namespace tpsim {
 namespace {
@@ -37,34 +38,61 @@ Optimizer::Optimizer(const RankContext& context, ParameterStore& store, Optimize
     : context_(context), store_(store), settings_(settings) {}
 
 void Optimizer::materialize() {
+  while (states_.size() < store_.units().size()) materialize_unit();
+}
+
+void Optimizer::materialize_unit() {
   Device& device = context_.device;
-  const bool offloaded = is_offloaded();
-  const MemoryCategory where = offloaded ? MemoryCategory::kHost : MemoryCategory::kOptimizer;
-  for (ParameterUnit& unit : store_.units()) {
-    const auto allocate = [&](DType dtype, const char* label) {
-      return device.allocate({store_.share_size(unit)}, dtype, where, label);
+  const ParameterUnit& unit = store_.units()[states_.size()];
+  OptimizerState state;
+  state.momentum = allocated(unit, StateTensor::kMomentum);
+  state.variance = allocated(unit, StateTensor::kVariance);
+  state.master = master_of(unit);
+  if (is_offloaded()) {
+    const auto on_host = [&](DType dtype, const char* label) {
+      return device.allocate({store_.share_size(unit)}, dtype, MemoryCategory::kHost, label);
     };
-    OptimizerState state;
-    state.master = unit.weight_share;
-    state.momentum = allocate(DType::kFloat32, "momentum");
-    state.variance = allocate(DType::kFloat32, "variance");
-    if (context_.plan.dtype != DType::kFloat32 || offloaded) {
-      state.master = allocate(DType::kFloat32, "master_weights");
-      if (context_.plan.dtype == DType::kFloat32) {
-        device.run(Copy{unit.weight_share, state.master, kInitialize});
-      } else {
-        device.run(Cast{unit.weight_share, state.master, kInitialize});
-      }
-    }
-    if (offloaded) {
-      state.host_gradients = allocate(gradient_share_dtype(), "host_gradients");
-      const bool narrow = context_.plan.dtype != DType::kFloat32;
-      state.host_weights = narrow ? allocate(context_.plan.dtype, "host_weights") : state.master;
-    }
-    device.run(Fill{state.momentum, 0.0F, kInitialize});
-    device.run(Fill{state.variance, 0.0F, kInitialize});
-    states_.push_back(state);
+    state.host_gradients = on_host(gradient_share_dtype(), "host_gradients");
+    const bool narrow = context_.plan.dtype != DType::kFloat32;
+    state.host_weights =
+        narrow ? on_host(context_.plan.dtype, "host_weights") : state.master.values;
   }
+  for (const StateValues* moments : {&state.momentum, &state.variance}) {
+    if (moments->values.defined()) device.run(Fill{moments->values, 0.0F, kInitialize});
+  }
+  states_.push_back(std::move(state));
+}
+
+StateValues Optimizer::allocated(const ParameterUnit& unit, StateTensor tensor) {
+  StateValues state{{}, state_pieces(store_, unit, tensor)};
+  const MemoryCategory where = is_offloaded() ? MemoryCategory::kHost : MemoryCategory::kOptimizer;
+  if (state.pieces.empty()) return state;
+  const StatePiece& last = state.pieces.back();
+  state.values = context_.device.allocate({last.at + last.count}, DType::kFloat32, where,
+                                          name_of(tensor).data());
+  return state;
+}
+
+// Returns the fp32 weights that the optimizer updates, with their initial values.
+StateValues Optimizer::master_of(const ParameterUnit& unit) {
+  const DType dtype = context_.plan.dtype;
+  if (dtype == DType::kFloat32 && !is_offloaded()) {
+    StateValues weights{unit.weight_share, state_pieces(store_, unit, StateTensor::kMaster)};
+    for (StatePiece& piece : weights.pieces) piece.at = piece.begin - store_.share_begin(unit);
+    return weights;
+  }
+  StateValues master = allocated(unit, StateTensor::kMaster);
+  for (const StatePiece& piece : master.pieces) {
+    const Tensor from =
+        unit.weight_share.slice(piece.begin - store_.share_begin(unit), piece.count);
+    const Tensor to = master.values.slice(piece.at, piece.count);
+    if (dtype == DType::kFloat32) {
+      context_.device.run(Copy{from, to, kInitialize});
+    } else {
+      context_.device.run(Cast{from, to, kInitialize});
+    }
+  }
+  return master;
 }
 
 DType Optimizer::gradient_share_dtype() const {
@@ -120,18 +148,23 @@ double Optimizer::global_norm() {
 }
 
 double Optimizer::update(std::int64_t step) {
-  double norm = 0, scale = 1;
-  if (context_.options.clip_gradients) {
-    norm = global_norm();
-    // Clips like PyTorch: by max_norm / (norm + 1e-6), at most 1.
-    if (settings_.clip_norm > 0) scale = std::min(1.0, settings_.clip_norm / (norm + 1e-6));
-  }
-  const std::vector<Tensor> gradients = optimizer_gradients();
-  for (std::size_t i = 0; i < states_.size(); ++i) {
-    update_unit(store_.units()[i], states_[i], gradients[i], {step, scale});
-  }
+  const UpdateStep update = begin_update(step);
+  for (std::size_t i = 0; i < states_.size(); ++i) update_unit(i, update);
   for (ParameterUnit& unit : store_.units()) gather_weights(unit);
-  return norm;
+  return update.norm;
+}
+
+Optimizer::UpdateStep Optimizer::begin_update(std::int64_t step) {
+  UpdateStep update{.step = step};
+  if (context_.options.clip_gradients) {
+    update.norm = global_norm();
+    // Clips like PyTorch: by max_norm / (norm + 1e-6), at most 1.
+    if (settings_.clip_norm > 0) {
+      update.scale = std::min(1.0, settings_.clip_norm / (update.norm + 1e-6));
+    }
+  }
+  update.gradients = optimizer_gradients();
+  return update;
 }
 
 // Returns this rank's gradient shares, cast to fp32 if widened_optimizer_gradients is set.
@@ -140,7 +173,7 @@ std::vector<Tensor> Optimizer::optimizer_gradients() {
   const bool widen = context_.options.widened_optimizer_gradients;
   for (ParameterUnit& unit : store_.units()) {
     Tensor share = unit.gradient_share;
-    if (widen && share.dtype() != DType::kFloat32) {
+    if (widen && share.dtype() != DType::kFloat32 && !unit.has_owners()) {
       share = context_.device.allocate(share.shape(), DType::kFloat32, MemoryCategory::kWorkspace,
                                        "fp32_gradients");
       context_.device.run(Cast{unit.gradient_share, share, kWiden});
@@ -150,10 +183,15 @@ std::vector<Tensor> Optimizer::optimizer_gradients() {
   return shares;
 }
 
-void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, const Tensor& gradients,
-                            const UpdateStep& update) {
+void Optimizer::update_unit(std::size_t index, const UpdateStep& update) {
+  ParameterUnit& unit = store_.units()[index];
+  OptimizerState& state = states_[index];
+  const Tensor& gradients = update.gradients[index];
   if (!is_offloaded()) {
     update_share(unit, state, {gradients, unit.weight_share, kAdamW}, update);
+    const MuonSettings settings{settings_.rate, settings_.momentum, settings_.weight_decay};
+    Muon(context_, store_, settings)
+        .update(unit, state, {gradients, unit.weight_share, update.scale});
     return;
   }
   Device& device = context_.device;
@@ -162,31 +200,35 @@ void Optimizer::update_unit(ParameterUnit& unit, OptimizerState& state, const Te
   device.run(Copy{state.host_weights, unit.weight_share, kWeightsUp});
 }
 
+// Updates the elements that AdamW updates.
 void Optimizer::update_share(ParameterUnit& unit, OptimizerState& state, const UpdateOperands& with,
                              const UpdateStep& update) {
-  for (const Segment& segment : unit.segments()) {
-    const ElementRange range =
-        within_share(segment, store_.share_begin(unit), store_.share_size(unit));
-    if (range.count == 0) continue;
-    const auto part = [&](const Tensor& x) { return x.slice(range.begin, range.count); };
-    context_.device.run(
-        AdamW{.master = part(state.master),
-              .momentum = part(state.momentum),
-              .variance = part(state.variance),
-              .gradient = part(with.gradients),
-              .weights = part(with.weights),
-              .rate = static_cast<float>(settings_.rate),
-              .beta1 = static_cast<float>(settings_.beta1),
-              .beta2 = static_cast<float>(settings_.beta2),
-              .epsilon = static_cast<float>(settings_.epsilon),
-              .decay = segment.decay ? static_cast<float>(settings_.weight_decay) : 0,
-              .gradient_scale = static_cast<float>(update.scale),
-              .step = update.step,
-              .label = with.label});
+  for (const UpdatedRange& range : updated_ranges(store_, unit)) {
+    if (range.updater != OptimizerKind::kAdamW) continue;
+    const std::int64_t at = range.begin - store_.share_begin(unit);
+    context_.device.run(AdamW{.master = state.master.slice(range.begin, range.count),
+                              .momentum = state.momentum.slice(range.begin, range.count),
+                              .variance = state.variance.slice(range.begin, range.count),
+                              .gradient = with.gradients.slice(at, range.count),
+                              .weights = with.weights.slice(at, range.count),
+                              .rate = static_cast<float>(settings_.rate),
+                              .beta1 = static_cast<float>(settings_.beta1),
+                              .beta2 = static_cast<float>(settings_.beta2),
+                              .epsilon = static_cast<float>(settings_.epsilon),
+                              .decay = range.decay ? static_cast<float>(settings_.weight_decay) : 0,
+                              .gradient_scale = static_cast<float>(update.scale),
+                              .step = update.step,
+                              .label = with.label});
   }
 }
 
 void Optimizer::gather_weights(ParameterUnit& unit) {
+  if (unit.has_owners()) {
+    for (const Parameter& p : unit.parameters()) {
+      store_.data_group(unit).broadcast(p.weight, p.owner, kGatherWeights);
+    }
+    return;
+  }
   const int zero = store_.zero_stage(unit);
   if (zero == 0 || zero == 3) return;
   store_.data_group(unit).all_gather(unit.weight_share, unit.weights, kGatherWeights);

@@ -26,6 +26,11 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
                  "tpsim cannot train q/k norms over all heads at once with tp > 1 yet", "",
                  "choose --tp 1"};
   }
+  const OptimizerRow& optimizer = row_of(run.options.optimizer);
+  if (run.plan.offload == Offload::kOptimizer && !optimizer.can_offload) {
+    return bad_input(fmt::format("tpsim cannot offload the state of {} yet", optimizer.title), "",
+                     "use --offload none, or --optimizer adamw");
+  }
   if (gpu_count(run.plan) != world.size()) {
     return bad_input(fmt::format("the plan needs {} ranks, but {} were started",
                                  gpu_count(run.plan), world.size()));
@@ -189,8 +194,7 @@ class Trainer {
     const double load = balance_experts();
     if (model_.context().scales != nullptr) scales_.end_step(model_.context());
     if (step == 1 && !run_.dump_gradients.empty()) {
-      TPSIM_TRY_STATUS(
-          write_merged(model_, gather_blocks(model_, StateKind::kGradients), run_.dump_gradients));
+      TPSIM_TRY_STATUS(write_merged(model_, gather_gradients(model_), run_.dump_gradients));
     }
     const StepResult result = model_.update(step);
     model_.context().device.synchronize();

@@ -8,6 +8,7 @@
 
 #include "core/json/json_document.h"
 #include "core/model/model_fields.h"
+#include "core/software/optimizer_kinds.h"
 #include "reference_model/training/tokens.h"
 #include "reference_model/training/training_run.h"
 
@@ -60,7 +61,7 @@ RunFacts facts_of(const TrainingRun& run, const TokenSource& tokens) {
       {"dtype", precision_text(run.plan)},
       {"gradient dtype", std::string(name_of(run.plan.gradient_dtype))},
       {"global batch", std::to_string(run.plan.global_batch)},
-      {"optimizer", "AdamW"},
+      {"optimizer", std::string(row_of(run.options.optimizer).title)},
       {"lr", text(optimizer.rate)},
       {"betas", text(optimizer.beta1) + "," + text(optimizer.beta2)},
       {"eps", text(optimizer.epsilon)},
@@ -70,6 +71,10 @@ RunFacts facts_of(const TrainingRun& run, const TokenSource& tokens) {
       {"tokens", tokens.description()},
   };
   std::copy(rest.begin(), rest.end(), std::back_inserter(facts));
+  if (run.options.optimizer == OptimizerKind::kMuon) {
+    facts.push_back({"momentum", text(optimizer.momentum)});
+    facts.push_back({"muon tp mode", std::string(name_of(run.options.muon_tp_mode))});
+  }
   return facts;
 }
 

@@ -25,7 +25,9 @@ Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan
   const GroupPlacement inner = in_shards ? shard_placement(group, shards) : group;
   const DataParallelSync sync = scenario().stack.parts.sync;
   const bool owned = sync == DataParallelSync::kOwners && moves_slices(record);
-  if (owned && record.kind != CollectiveKind::kAllGather) {
+  const bool reduces =
+      record.kind != CollectiveKind::kAllGather && record.kind != CollectiveKind::kBroadcast;
+  if (owned && reduces) {
     return collectives().price(CollectiveKind::kAllReduce, bytes, group);
   }
   Seconds time =
@@ -34,7 +36,7 @@ Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan
           : collectives().price(owned ? CollectiveKind::kBroadcast : record.kind, bytes, inner);
   // With shard groups smaller than the data-parallel group, gradient shards are also all-reduced
   // over the ranks with the same shard.
-  if (in_shards && record.kind != CollectiveKind::kAllGather) {
+  if (in_shards && reduces) {
     time +=
         collectives().price(CollectiveKind::kAllReduce, (1 / static_cast<double>(shards)) * bytes,
                             replica_placement(group, shards));

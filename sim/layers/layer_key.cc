@@ -2,6 +2,7 @@
 
 #include <bit>
 
+#include "core/software/optimizer_kinds.h"
 #include "sim/layers/low_precision.h"
 
 namespace tpsim {
@@ -63,8 +64,11 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   key.fp8_param_gather = plan.fp8_param_gather;
   // pp changes the placement of the tied table's group, and of all groups if pp ranks are placed
   // before dp ranks. pp also changes the size of an owner's broadcast.
+  // Owners of whole tensors share the blocks of a stage.
+  const bool has_owners =
+      key.zero == 1 && row_of(scenario.stack.training.optimizer).needs_whole_matrices;
   const bool placed_by_pp = kind == LayerKind::kWordEmbeddings ||
-                            plan.rank_order == RankOrder::kTpPpDp ||
+                            plan.rank_order == RankOrder::kTpPpDp || has_owners ||
                             scenario.stack.parts.sync == DataParallelSync::kOwners;
   if (placed_by_pp) key.degrees.pp = plan.degrees.pp;
   return key;

@@ -11,6 +11,7 @@
 #include "sim/layers/head_groups.h"
 #include "sim/layers/low_precision.h"
 #include "sim/layers/memory_of_parts.h"
+#include "sim/layers/owner_share.h"
 #include "sim/layers/plain_kernels.h"
 #include "sim/layers/recomputed_ops.h"
 #include "sim/layers/shard_groups.h"
@@ -177,7 +178,8 @@ StepEndTrace LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
   StepEndTrace trace =
       trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
                      traced_options(scenario(), plan));
-  narrow_optimizer(trace.program, kind, scenario().stack);
+  narrow_optimizer(trace.program, scenario().stack);
+  share_among_owners(scenario(), plan, trace);
   return trace;
 }
 
@@ -267,7 +269,6 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   if (kind == LayerKind::kBlock) {
     fixed.stand_ins = distinct_weights(fixed, plan, block);
     add_weight_copies(fixed, plan);
-    add_orthogonalization(fixed, plan, block);
   }
   // With ZeRO 3 and replicas, 16-bit weights are gathered from fp32 weights. Without replicas,
   // nothing is gathered, and 16-bit weights are persistent.

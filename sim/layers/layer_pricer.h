@@ -129,7 +129,6 @@ class LayerPricer {
                               const std::vector<ProgramEvent>& events, const Plan& plan);
   Bytes distinct_weights(const FixedCost& fixed, const Plan& plan, std::int64_t block) const;
   void add_weight_copies(FixedCost& fixed, const Plan& plan) const;
-  void add_orthogonalization(FixedCost& fixed, const Plan& plan, std::int64_t block);
   void add_stash_copies(LayerCost& cost, const LayerTrace& trace, const Plan& plan) const;
   void add_gathered_logits(LayerCost& head, const LayerTrace& trace, const Plan& plan) const;
   Seconds end_op_time(const OpRecord& op);

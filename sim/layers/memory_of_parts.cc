@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/software/optimizer_kinds.h"
 #include "sim/layers/low_precision.h"
 #include "sim/layers/plain_kernels.h"
 #include "sim/layers/recomputed_ops.h"
@@ -105,17 +106,16 @@ std::int64_t logits_of(const LayerTrace& trace) {
   return 0;
 }
 
-void narrow_optimizer(Program& program, LayerKind kind, const StackSpec& stack) {
-  const bool has_one_moment =
-      kind == LayerKind::kBlock && stack.parts.optimizer_kind == OptimizerKind::kMuon;
+void narrow_optimizer(Program& program, const StackSpec& stack) {
   const bool has_copy = stack.parts.master_weights != MasterWeights::kNone;
   for (AllocationRecord& allocation : program.allocations) {
     if (allocation.category != MemoryCategory::kOptimizer) continue;
-    const std::string_view label = allocation.label;
-    const bool is_moment = label == "momentum" || label == "variance";
-    if (is_moment) allocation.bytes = allocation.bytes / 4 * size_of(stack.parts.optimizer_dtype);
-    if (label == "variance" && has_one_moment) allocation.bytes = 0;
-    if (label == "master_weights" && !has_copy) allocation.bytes = 0;
+    if (allocation.label == name_of(StateTensor::kMaster)) {
+      if (!has_copy) allocation.bytes = 0;
+      continue;
+    }
+    allocation.bytes =
+        allocation.bytes / size_of(DType::kFloat32) * size_of(stack.parts.optimizer_dtype);
   }
 }
 

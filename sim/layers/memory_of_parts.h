@@ -15,11 +15,10 @@ namespace tpsim {
 // head.
 std::int64_t logits_of(const LayerTrace& trace);
 
-// Sets both Adam moments to the stack's dtype, for any dtype of the weights (Transformer Engine's
+// Sets the moments to the stack's dtype, for any dtype of the weights (Transformer Engine's
 // FusedAdam, exp_avg_dtype). Removes the fp32 copy of the weights if the stack has none. An
-// offloaded optimizer keeps all three in fp32. With Muon, all weights of a block have one moment,
-// although AdamW updates the norms.
-void narrow_optimizer(Program& program, LayerKind kind, const StackSpec& stack);
+// offloaded optimizer keeps all three in fp32.
+void narrow_optimizer(Program& program, const StackSpec& stack);
 
 void add_memory_of_parts(LayerMemory& memory, LayerKind kind, const LayerTrace& trace,
                          const Plan& plan, const Scenario& scenario);

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/software/optimizer_kinds.h"
 #include "sim/layers/layer_pricer.h"
 #include "sim/layers/low_precision.h"
+#include "sim/layers/owner_share.h"
 #include "sim/layers/plain_kernels.h"
 #include "sim/layers/shard_groups.h"
 
@@ -17,13 +19,15 @@ Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
 }
 
 // Returns the traffic of an AdamW op relative to the same op with fp32 moments and an fp32 copy of
-// the weights; 1 for other ops. Two 16-bit moments, read and written, save eight bytes per weight.
-// Without the fp32 copy, its eight bytes are saved, and the weights are read instead.
+// the weights; 1 for other ops. State is read and written. Without the fp32 copy, the weights are
+// read instead.
 double state_traffic(const OpRecord& op, const StackSpec& stack) {
   if (op.key.kind != OpKind::kAdamW) return 1;
   const bool has_copy = updates_fp32_weights(stack.parts, op.key.dtype);
-  const double moments = stack.parts.optimizer_dtype == DType::kFloat32 ? 0 : 8;
-  const double copy = has_copy ? 0 : 8 - static_cast<double>(size_of(op.key.dtype));
+  const std::int64_t wide = size_of(DType::kFloat32);
+  const std::int64_t saved = wide - size_of(stack.parts.optimizer_dtype);
+  const auto moments = static_cast<double>(2 * row_of(OptimizerKind::kAdamW).moments * saved);
+  const double copy = has_copy ? 0 : static_cast<double>(2 * wide - size_of(op.key.dtype));
   return 1 - (moments + copy) * static_cast<double>(op.key.dims[0]) / op.bytes;
 }
 
@@ -81,7 +85,9 @@ Seconds LayerPricer::in_calls(CollectiveRecord record, double calls, const Plan&
 Seconds LayerPricer::end_collective(const CollectiveRecord& record, const StepEndTrace& trace,
                                     const Plan& plan) const {
   const bool owned = scenario().stack.parts.sync == DataParallelSync::kOwners;
-  if (owned && gathers_weights(record)) return owner_broadcast_time(record, trace, plan);
+  if (owned && gathers_weights(record) && record.kind == CollectiveKind::kAllGather) {
+    return owner_broadcast_time(record, trace, plan);
+  }
   const bool reduces = record.label.part == ModelPart::kDataParallelReduction;
   if (reduces && scenario().stack.memory.reduction_bucket > 0) {
     return reduce_in_buckets(record, plan);
@@ -92,6 +98,7 @@ Seconds LayerPricer::end_collective(const CollectiveRecord& record, const StepEn
 StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) {
   StepEndCost end;
   const HostCost& host = scenario().stack.host;
+  const std::vector<double> shares = owner_times(trace);
   const auto price = [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) {
       const ProgramEvent& event = trace.program.events[i];
@@ -100,12 +107,13 @@ StepEndCost LayerPricer::price_end(const StepEndTrace& trace, const Plan& plan) 
         const auto launches = static_cast<double>(
             plain_kernel(op, scenario().stack, scenario().model.activation_ops).launches);
         end[end_part(op.label)] +=
-            issued_and_run(scenario(), launches * host.per_op, end_op_time(op));
+            shares[i] * issued_and_run(scenario(), launches * host.per_op, end_op_time(op));
       } else if (event.kind == ProgramEvent::Kind::kCollective) {
         const CollectiveRecord record = as_gathered(trace.program.collectives[event.index], plan);
         if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;
         const Seconds time = end_collective(record, trace, plan);
-        end[end_part(record.label)] += issued_and_run(scenario(), host.per_collective, time);
+        end[end_part(record.label)] +=
+            shares[i] * issued_and_run(scenario(), host.per_collective, time);
       }
     }
   };

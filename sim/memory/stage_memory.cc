@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/software/optimizer_kinds.h"
 #include "sim/step/step.h"
 
 namespace tpsim {
@@ -64,11 +65,11 @@ StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
                            micro_batches(plan) == 1 && !whole_backward;
   if (whole_backward) habits.narrow_gradients = 0.5;
   habits.separate_pools = habits.frees_gradients && plan.zero >= 2 && has_replicas(plan);
-  if (stack.parts.optimizer == KernelFusion::kTorch && plan.offload == Offload::kNone) {
+  const OptimizerKind optimizer = stack.training.optimizer;
+  if (stack.parts.optimizer == KernelFusion::kTorch && plan.offload == Offload::kNone &&
+      keeps(optimizer, StateTensor::kVariance)) {
     const auto moment = static_cast<double>(size_of(stack.parts.optimizer_dtype));
-    const bool has_copy =
-        plan.dtype != DType::kFloat32 && updates_fp32_weights(stack.parts, plan.dtype);
-    habits.optimizer_copy = moment / (2 * moment + (has_copy ? 4 : 0));
+    habits.optimizer_copy = moment / state_bytes(optimizer, stack.parts, plan.dtype);
   }
   return habits;
 }

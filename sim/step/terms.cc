@@ -7,6 +7,7 @@
 #include "core/base/normal.h"
 #include "core/base/numbers.h"
 #include "core/plan/plan_settings.h"
+#include "core/software/optimizer_kinds.h"
 #include "costs/scan_model.h"
 #include "sim/layers/expert_prices.h"
 #include "sim/layers/low_precision.h"
@@ -41,7 +42,20 @@ struct Words {
   std::string formula, inputs, source;
 };
 
+// Returns the work of an optimizer other than AdamW, to follow other inputs.
+std::string update_text(const OptimizerRow& optimizer, const Scenario& s, const Plan& plan) {
+  if (optimizer.updates == UpdatedParameters::kAll) return "";
+  std::string text = fmt::format("; {}", optimizer.ops);
+  const std::string_view collectives = optimizer.collectives[static_cast<std::size_t>(plan.zero)];
+  if (has_replicas(plan) && !collectives.empty()) text += fmt::format("; {}", collectives);
+  if (plan.degrees.tp > 1) {
+    text += fmt::format("; matrices over tp: {}", name_of(s.stack.training.muon_tp_mode));
+  }
+  return text;
+}
+
 Words optimizer_words(const Scenario& s, const Plan& plan) {
+  const OptimizerRow& optimizer = row_of(s.stack.training.optimizer);
   const std::string shares =
       fmt::format("ZeRO {} over dp = {}{}", plan.zero, plan.degrees.dp,
                   plan.degrees.cp > 1 ? fmt::format(" x cp = {}", plan.degrees.cp) : "");
@@ -49,16 +63,19 @@ Words optimizer_words(const Scenario& s, const Plan& plan) {
     const char* cleared = overwrites_gradients(s.stack.training)
                               ? "zeroing the gradients that no GEMM overwrites"
                               : "zeroing the gradients";
-    return {fmt::format("AdamW on the rank's shard + {}, slowest stage", cleared), shares,
-            device_source(s)};
+    return {fmt::format("{} on the rank's shard + {}, slowest stage", optimizer.title, cleared),
+            shares + update_text(optimizer, s, plan), device_source(s)};
   }
   const HostSpec& host = s.cluster.host;
-  return {"gradients to the host + AdamW there + weights back + zeroing gradients, slowest stage",
-          fmt::format("{}; link {} at {:.0f} %, host memory {} at {:.0f} % for {} GPUs", shares,
-                      to_string(host.link), 100 * host.link_efficiency,
-                      to_string(host.memory_bandwidth), 100 * host.memory_efficiency,
-                      host_size(s.cluster)),
-          host.source};
+  return {
+      fmt::format("gradients to the host + {} there + weights back + zeroing gradients, slowest "
+                  "stage",
+                  optimizer.title),
+      fmt::format("{}; link {} at {:.0f} %, host memory {} at {:.0f} % for {} GPUs", shares,
+                  to_string(host.link), 100 * host.link_efficiency,
+                  to_string(host.memory_bandwidth), 100 * host.memory_efficiency,
+                  host_size(s.cluster)),
+      host.source};
 }
 
 // Returns a text on the data-parallel group and, if different, the experts' data-parallel group.
@@ -231,7 +248,8 @@ std::span<const StackPart> options_affecting(StepTerm term) {
     case StepTerm::kWeightGather:
       return kParts<P::kDataParallelSync, P::kOverlapParameterGather, P::kShardGroup>;
     case StepTerm::kOptimizer:
-      return kParts<P::kOptimizerKernel, P::kShardGroup, P::kOptimizerDtype, P::kOptimizerKind>;
+      return kParts<P::kOptimizerKernel, P::kShardGroup, P::kOptimizerDtype, P::kOptimizerKind,
+                    P::kMuonTpMode>;
     case StepTerm::kExpertCommunication:
       return kParts<P::kDispatcher, P::kEpOverlap, P::kDelayWgrad>;
     case StepTerm::kPermute:

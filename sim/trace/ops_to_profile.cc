@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/plan/rank_layout.h"
+#include "core/software/optimizer_kinds.h"
 #include "sim/trace/trace.h"
 
 namespace tpsim {
@@ -24,10 +25,11 @@ std::vector<Plan> distinct_plans(const std::vector<Plan>& plans) {
 
 // Returns an upper bound of the bytes of a rank's weights, gradients and optimizer state.
 Bytes state_bytes(const ModelSpec& model, const Plan& plan) {
-  // Weights and gradients in fp32, both moments of Adam and the master copy: 4 bytes each.
-  constexpr double kPerParameter = 20;
+  // Weights and gradients in fp32, and the optimizer's state.
+  const double per_parameter = 2.0 * static_cast<double>(size_of(DType::kFloat32)) +
+                               state_bytes(OptimizerKind::kAdamW, {}, DType::kBFloat16);
   const double shards = static_cast<double>(plan.degrees.tp * plan.degrees.pp);
-  return Bytes(kPerParameter * static_cast<double>(parameter_count(model)) / shards);
+  return Bytes(per_parameter * static_cast<double>(parameter_count(model)) / shards);
 }
 
 void add_step(StepTimesSum& sum, const RankTrace& trace) {

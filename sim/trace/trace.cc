@@ -5,6 +5,7 @@
 #include "reference_model/layers/block.h"
 #include "reference_model/layers/embedding.h"
 #include "reference_model/layers/head.h"
+#include "reference_model/parallel/owners.h"
 #include "reference_model/parallel/transfers.h"
 #include "reference_model/step/optimizer.h"
 #include "reference_model/step/rank_model.h"
@@ -132,6 +133,27 @@ void add_units(LayerKind kind, const RankContext& context, ParameterStore& store
   }
 }
 
+// Optimizer::update(), with run(unit, work) around the work of each unit.
+template <class Run>
+void update(Optimizer& optimizer, ParameterStore& store, Run run) {
+  const Optimizer::UpdateStep step = optimizer.begin_update(1);
+  for (std::size_t i = 0; i < store.units().size(); ++i) {
+    run(store.units()[i], [&] { optimizer.update_unit(i, step); });
+  }
+  for (ParameterUnit& unit : store.units()) optimizer.gather_weights(unit);
+}
+
+void add_tensors(const ParameterUnit& unit, StepEndTrace& trace) {
+  ++trace.units;
+  trace.tensors += static_cast<std::int64_t>(unit.parameters().size());
+  if (!unit.has_owners()) return;
+  for (const Parameter& p : unit.parameters()) {
+    trace.owned_tensors.push_back({update_cost(p.updater, p.spec.shape),
+                                   static_cast<double>(p.spec.shape.elements()),
+                                   unit.holds_experts()});
+  }
+}
+
 }  // namespace
 
 MetaRank::MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
@@ -159,20 +181,25 @@ StepEndTrace trace_step_end(LayerKind kind, const ModelSpec& model, const Plan& 
   ParameterStore table_store(rank.context());
   Optimizer optimizer(rank.context(), store, {});
   add_units(kind, rank.context(), store, table_store);
+  store.own_all_tensors();
   StepEndTrace trace;
+  const auto mark = [&] { return rank.recorder().mark(); };
+  // Runs the work of a unit, and notes its events if the unit has owners.
+  const auto run = [&](const ParameterUnit& unit, auto work) {
+    const std::size_t begin = mark();
+    work();
+    if (unit.has_owners()) trace.owned.push_back({begin, mark(), unit.holds_experts()});
+  };
   store.materialize(0);
-  optimizer.materialize();
-  trace.clear = rank.recorder().mark();
+  for (ParameterUnit& unit : store.units()) run(unit, [&] { optimizer.materialize_unit(); });
+  trace.clear = mark();
   store.clear_gradients();
-  trace.reduce = rank.recorder().mark();
+  trace.reduce = mark();
   optimizer.reduce_gradients();
-  optimizer.update(1);
-  trace.end = rank.recorder().mark();
+  update(optimizer, store, run);
+  trace.end = mark();
   trace.program = rank.recorder().program();
-  for (const ParameterUnit& unit : store.units()) {
-    ++trace.units;
-    trace.tensors += static_cast<std::int64_t>(unit.parameters().size());
-  }
+  for (const ParameterUnit& unit : store.units()) add_tensors(unit, trace);
   return trace;
 }
 

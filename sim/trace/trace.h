@@ -2,6 +2,7 @@
 #pragma once
 
 #include <utility>
+#include <vector>
 
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
@@ -60,6 +61,19 @@ struct LayerTrace {
 LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,
                         const TrainingOptions& options);
 
+// A tensor with one owner in its data group, and the events of one unit's owners: allocations of
+// state or updates. Traces contain the events of all owners.
+struct OwnedTensor {
+  double cost = 0;  // update_cost()
+  double elements = 0;
+  bool of_experts = false;
+};
+struct OwnedEvents {
+  std::size_t begin = 0, end = 0;
+  bool of_experts = false;
+  double time = 1;  // of the busiest owner, relative to the traced work (sim/layers/owner_share.h)
+};
+
 // Work of a layer once per step. Events [0, clear) allocate weights, gradients and optimizer state;
 // [clear, reduce) clear the gradients; [reduce, end) reduce them and update the weights.
 struct StepEndTrace {
@@ -67,6 +81,8 @@ struct StepEndTrace {
   std::size_t clear = 0, reduce = 0, end = 0;
   // Number of parameter units (flat buffers), and of parameters.
   std::int64_t units = 0, tensors = 0;
+  std::vector<OwnedTensor> owned_tensors;
+  std::vector<OwnedEvents> owned;
 };
 StepEndTrace trace_step_end(LayerKind kind, const ModelSpec& model, const Plan& plan,
                             const TrainingOptions& options);

@@ -211,15 +211,27 @@ TEST_CASE("a checkpoint holds what the software keeps of the optimizer") {
   const Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 8}, 1);
   const auto weights = static_cast<double>(parameter_count(model));
   const auto bytes_per_weight = [&](MasterWeights masters, DType moments) {
-    SoftwareParts parts;
-    parts.master_weights = masters;
-    parts.optimizer_dtype = moments;
-    return checkpoint_size(model, plan, parts).value() / weights;
+    StackSpec stack;
+    stack.parts.master_weights = masters;
+    stack.parts.optimizer_dtype = moments;
+    return checkpoint_size(model, plan, stack).value() / weights;
   };
   CHECK(bytes_per_weight(MasterWeights::kCopy, DType::kFloat32) == Approx(14));
   CHECK(bytes_per_weight(MasterWeights::kCopy, DType::kBFloat16) == Approx(10));
   CHECK(bytes_per_weight(MasterWeights::kCast, DType::kFloat32) == Approx(12));
   CHECK(bytes_per_weight(MasterWeights::kNone, DType::kBFloat16) == Approx(6));
+}
+
+TEST_CASE("a checkpoint of Muon has no variance of the blocks' matrices") {
+  const ModelSpec model = test::small_llama();
+  const Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 8}, 1);
+  const StackSpec adamw;
+  StackSpec muon;
+  muon.training.optimizer = OptimizerKind::kMuon;
+  std::int64_t matrices = parameter_count(model) - 2 * model.vocab * model.hidden;
+  matrices -= (2 * model.layers + 1) * model.hidden;  // norms
+  CHECK(checkpoint_size(model, plan, adamw) - checkpoint_size(model, plan, muon) ==
+        Bytes(4.0 * static_cast<double>(matrices)));
 }
 
 TEST_CASE("hosts that a job leaves free in its racks are its spare nodes") {

@@ -95,8 +95,8 @@ TEST_CASE("unsupported options of other programs get a hint") {
   CHECK(hint({"plan", "--bf16"}) == "write --dtype bf16");
   CHECK(hint({"simulate", "--gpus", "8"}) ==
         "give --dp instead: the number of GPUs is tp x pp x dp x cp");
-  CHECK_THAT(hint({"plan", "--muon"}), Catch::Contains("--optimizer-kind muon"));
-  CHECK_THAT(hint({"plan", "--optimizer", "muon"}), Catch::Contains("--optimizer-kind"));
+  CHECK_THAT(hint({"plan", "--muon"}), Catch::Contains("--optimizer muon"));
+  CHECK_THAT(hint({"plan", "--optimizer-kind", "muon"}), Catch::Contains("--optimizer adamw"));
   CHECK_THAT(hint({"plan", "--zero-bubble"}), Catch::Contains("--schedule interleaved"));
   CHECK_THAT(std::string(possible_instead("--schedule", "dualpipe")),
              Catch::Contains("not modelled"));

@@ -156,8 +156,8 @@ def settings_of(case, report):
     return options
 
 
-# The part whose option name does not follow from its key.
-OTHER_NAMES = {"cuda_graphs": "--cuda-graph-scope"}
+# The parts whose option names do not follow from their keys.
+OTHER_NAMES = {"cuda_graphs": "--cuda-graph-scope", "optimizer_kind": "--optimizer"}
 
 
 def option_of(key):

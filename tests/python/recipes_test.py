@@ -272,8 +272,8 @@ class Imports(unittest.TestCase):
         self.assertIn("offloaded activations of whole layers", self.import_of(parts).stderr)
         self.assertEqual(self.import_of(self.bridge("model", cpu_offloading_num_layers=8)).returncode, 0)
         self.assertIn("peft", self.import_of({**self.BRIDGE, "peft": {"_target_": "LoRA", "dim": 8}}).stderr)
-        duplicated = self.bridge("optimizer", optimizer="dist_muon", muon_tp_mode="duplicated")
-        self.assertIn("Muon with --muon-tp-mode duplicated", self.import_of(duplicated).stderr)
+        more = self.bridge("optimizer", optimizer="dist_muon", muon_num_ns_steps=8)
+        self.assertIn("8 Newton-Schulz iterations", self.import_of(more).stderr)
         saving = self.import_of(self.bridge("ddp", nccl_ub=True))
         self.assertEqual(saving.returncode, 0)
         self.assertIn("tpsim does not model ddp.nccl_ub", saving.stderr)
@@ -294,6 +294,7 @@ class Imports(unittest.TestCase):
         muon["ddp"] = {"use_distributed_optimizer": False, "grad_reduce_in_fp32": False}
         parts = self.parts_of(muon)
         self.assertEqual((parts["optimizer_kind"], parts["data_parallel_sync"]), ("muon", "all_reduce"))
+        self.assertEqual(parts["muon_tp_mode"], "blockwise")
 
     def test_prediction_layers_may_share_their_weights(self):
         run = self.import_of(self.bridge("model", mtp_num_layers=2, mtp_use_repeated_layer=True))

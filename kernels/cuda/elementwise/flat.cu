@@ -20,6 +20,18 @@ struct Scaled {
   __device__ float operator()(float x) const { return x * factor; }
 };
 
+// alpha x + beta y, with alpha divided by a norm if `squares` is not null.
+struct Combined {
+  float alpha, beta, epsilon;
+  const float* squares;
+  __device__ float of_x(float x) const {
+    const float norm = squares == nullptr ? 1.0F : fmaxf(sqrtf(*squares), epsilon);
+    return alpha / norm * x;
+  }
+  __device__ float operator()(float x) const { return of_x(x); }
+  __device__ float operator()(float y, float x) const { return of_x(x) + beta * y; }
+};
+
 struct Nothing {};
 
 template <class T>
@@ -205,6 +217,15 @@ void compute(const AdamW& op, CudaState& state) {
                        is_packed({op.master, op.momentum, op.variance, op.gradient, op.weights}),
                        state);
                  });
+}
+
+void compute(const Axpby& op, CudaState& state) {
+  const Combined combined{op.alpha, op.beta, op.epsilon, elements_of(op.squares)};
+  if (op.beta == 0.0F) {
+    launch_mixed<MapBody>(op.x, op.y, combined, state);
+  } else {
+    launch_mixed<UpdateBody>(op.x, op.y, combined, state);
+  }
 }
 
 void compute(const InitNormal& op, CudaState& state) {

@@ -23,7 +23,7 @@ static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 28);
 static_assert(field_count<CalibrationFacts>() == 7);
-static_assert(field_count<TrainingOptions>() == 14);
+static_assert(field_count<TrainingOptions>() == 16);
 static_assert(field_count<HostCost>() == 15);
 static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
               field_count<HostCost>());
@@ -36,7 +36,7 @@ static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 12);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
-static_assert(field_count<SoftwareParts>() == 34);
+static_assert(field_count<SoftwareParts>() == 33);
 static_assert(field_count<MatmulTuning>() == 9);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);

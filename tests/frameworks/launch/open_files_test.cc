@@ -168,8 +168,10 @@ TEST_CASE("the optimizer in a log is read like that of a script") {
   };
   const auto adam = import_plan(LaunchStack::kMegatronLm, {log("adam")}, on(0));
   CHECK(read(adam).plan.gradient_dtype == DType::kFloat32);
-  CHECK(refused(import_plan(LaunchStack::kMegatronLm, {log("dist_muon")}, on(0))).message ==
-        "Muon with --muon-tp-mode duplicated is not modelled");
+  const ImportedPlan muon = read(import_plan(LaunchStack::kMegatronLm, {log("dist_muon")}, on(0)));
+  CHECK(muon.parts.at(StackPart::kOptimizerKind) ==
+        static_cast<std::int64_t>(OptimizerKind::kMuon));
+  CHECK(muon.plan.zero == 1);
 }
 
 TEST_CASE("the gradient dtype is read from Megatron's options and DeepSpeed's JSON") {

@@ -26,7 +26,9 @@ std::string covered_texts(const Session& session, const std::vector<PaintedText>
   std::string covered;
   for (const TabStop& stop : session.stops()) {
     if (std::string_view(stop.window->RootWindow->Name) != "tpsim") continue;
-    const Rect control{{stop.min.x + 1, stop.min.y + 1}, {stop.max.x - 1, stop.max.y - 1}};
+    const ImRect& seen = stop.window->InnerClipRect;
+    const Rect control{{stop.min.x + 1, std::max(stop.min.y + 1, seen.Min.y)},
+                       {stop.max.x - 1, std::min(stop.max.y - 1, seen.Max.y)}};
     for (const PaintedText& text : texts) {
       if (text.root != "tpsim" || !overlap(text.box, control)) continue;
       if (control.holds(text.box.center())) continue;

@@ -128,8 +128,8 @@ TEST_CASE("the picture of a search prints how many plans it leaves out") {
   const auto picture = plan_picture(scenario, found->plans, 12'345);
   REQUIRE(picture.ok());
   const std::string svg = svg_text(*picture);
-  CHECK(svg.find("5 plans: the fastest of each tp, and the Pareto front; 12,340 other combinations "
-                 "not drawn") != std::string::npos);
+  CHECK(svg.find("5 plans: the best, the Pareto front, and some of each tp; 12,340 other "
+                 "combinations not drawn") != std::string::npos);
   const auto whole = plan_picture(scenario, found->plans, 5);
   REQUIRE(whole.ok());
   CHECK(svg_text(*whole).find("all 5 plans that fit") != std::string::npos);

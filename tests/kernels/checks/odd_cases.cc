@@ -191,7 +191,11 @@ void add_flat(CaseList& cases, std::int64_t n) {
     cases.add(OpKind::kAdd, code(other), {n});
     cases.add(OpKind::kCast, code(other), {n});
     cases.add(OpKind::kAdamW, code(other), {n});
+    cases.add(OpKind::kAxpby, code(other), {n});
+    cases.add(OpKind::kAxpby, code(other) | kReadsY, {n});
   }
+  cases.add_changed<Axpby>(code(DType::kFloat32) | kReadsY, {n}, "without a norm",
+                           [](Axpby& op) { op.squares = Tensor(); });
 }
 
 }  // namespace

@@ -152,6 +152,22 @@ TEST_CASE("training in 8 bits on CUDA follows the CPU's losses", "[narrow][long]
   }
 }
 
+TEST_CASE("Muon on CUDA follows the CPU's losses", "[long]") {
+  for (const auto& [dtype, tolerance] :
+       {std::pair{DType::kFloat32, 1e-4}, {DType::kBFloat16, 1e-2}}) {
+    Golden golden = load("llama-tiny");
+    golden.run.plan.dtype = dtype;
+    golden.run.options.optimizer = OptimizerKind::kMuon;
+    golden.run.steps = 4;
+    const std::vector<double> on_gpu = losses_on_gpu(golden.run, golden.tokens);
+    const std::vector<double> on_cpu = losses_on<CpuDevice>(golden.run, golden.tokens);
+    REQUIRE(on_gpu.size() == on_cpu.size());
+    for (std::size_t i = 0; i < on_gpu.size(); ++i) {
+      CHECK(on_gpu[i] == Approx(on_cpu[i]).epsilon(tolerance));
+    }
+  }
+}
+
 TEST_CASE("training BLOOM in fp32 on CUDA follows PyTorch's losses", "[long]") {
   check_training("bloom-tiny", DType::kFloat32, 1e-4);
 }

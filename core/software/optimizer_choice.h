@@ -1,0 +1,28 @@
+// The optimizers and the modes of Muon, with their words.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "core/base/enum_words.h"
+
+namespace tpsim {
+
+// Optimizers; core/software/optimizer_kinds.h has the state, ops and limits of each.
+enum class OptimizerKind : std::uint8_t { kAdamW, kMuon };
+template <>
+inline constexpr auto kEnumNames<OptimizerKind> = std::to_array<std::string_view>({"adamw",
+                                                                                   "muon"});
+
+// Muon's iterations for a matrix that tensor-parallel ranks shard, with Megatron-Core's names.
+enum class MuonTpMode : std::uint8_t {
+  kBlockwise,    // each rank iterates over its own shard: another update than that of one rank
+  kDuplicated,   // the matrix is gathered, and each rank iterates over all of it
+  kDistributed,  // on shards; the product of the unsharded extent is all-reduced in each iteration
+};
+template <>
+inline constexpr auto kEnumNames<MuonTpMode> =
+    std::to_array<std::string_view>({"blockwise", "duplicated", "distributed"});
+
+}  // namespace tpsim
