@@ -131,10 +131,14 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
   }
   double change = std::max(std::abs(loss.step_change()), std::abs(loss.memory_change()));
   std::vector<std::string_view> keys;
+  bool leaves_out_encoder = false;
   for (const LostSetting& one : loss.lost) {
     if (!one.is_of_model()) keys.push_back(one.key);
-    // Without the encoder of a model the run is cheaper.
-    if (one.key == kParts) change = std::max(loss.step_change(), loss.memory_change());
+    leaves_out_encoder = leaves_out_encoder || one.key == kParts;
+  }
+  // Without its encoder the run is cheaper. The saving must not hide the effect of lost settings.
+  if (leaves_out_encoder && keys.empty()) {
+    change = std::max(loss.step_change(), loss.memory_change());
   }
   if (change <= (keys.empty() ? kToleratedLoss : kToleratedRounding)) return Ok{};
   const std::string of = keys.empty() ? "" : fmt::format(" (changed: {})", fmt::join(keys, ", "));

@@ -127,6 +127,14 @@ TEST_CASE("Megatron-LM's files leave out encoders, and export says so") {
   CHECK(checked->loss.lost.front().from == "vision");
   CHECK(checked->loss.memory_back < checked->loss.memory);
   CHECK(check_loss(base.target, checked->loss).ok());
+  // The saving does not hide a setting that the files lose.
+  const std::int64_t torch = static_cast<std::int64_t>(KernelFusion::kTorch);
+  const Exported slower = exported_of(base, "", {{StackPart::kNormKernel, torch}});
+  const auto lossy = checked_export(base.target, slower.file, slower.scenario, slower.own);
+  REQUIRE(lossy.ok());
+  const Status refused = check_loss(base.target, lossy->loss);
+  REQUIRE_FALSE(refused.ok());
+  CHECK_THAT(refused.error().message, Catch::Contains("norm_kernel"));
 }
 
 TEST_CASE("stages of layers that share an indexer start on a layer with one") {
