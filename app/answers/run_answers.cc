@@ -42,7 +42,8 @@ Status check_names(const RunOverrides& stated, const Catalogue& catalogue) {
     TPSIM_TRY_STATUS(stated_in(Field::kStack, catalogue.load_stack(stated.stack)));
   }
   if (!stated.profile.empty()) {
-    TPSIM_TRY_STATUS(stated_in(Field::kProfile, catalogue.load_profile(stated.profile)));
+    const auto profile = stated_in(Field::kProfile, catalogue.load_profile(stated.profile));
+    if (!profile.ok()) return of_one_kind(profile.error(), stated.profile);
   }
   return Ok{};
 }
@@ -64,7 +65,7 @@ Result<RunLoader> run_loader(const RunOverrides& overrides) {
     TPSIM_TRY(environments, read_run_environments(known));
   }
   RunLoader loader(std::move(catalogue), std::move(environments), overrides);
-  TPSIM_TRY_STATUS(loader.names_status());
+  if (!loader.names_status().ok()) return loader.names_status().error();
   return loader;
 }
 

@@ -32,6 +32,15 @@ Result<T> blaming(Result<T> result, const ScenarioRequest& request, Field field,
 
 }  // namespace
 
+Error of_one_kind(Error error, const std::string& profile) {
+  if (error.where == option_of(Field::kProfile) && profile.find(',') != std::string::npos) {
+    error.hint =
+        "all GPUs of a plan must be of one kind: plan each kind separately, or all GPUs with the "
+        "profile of the slowest kind";
+  }
+  return error;
+}
+
 Result<ModelSpec> load_model(const ScenarioRequest& request, const Catalogue& catalogue) {
   ModelSpec model;
   if (!request.model.empty()) {
@@ -61,19 +70,11 @@ std::string names_text(const std::vector<std::string>& names) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-constexpr const char* kOneKind =
-    "all GPUs of a plan must be of one kind: plan each kind separately, or all GPUs with the "
-    "profile of the slowest kind";
-
 Result<Profile> load_profile(const ScenarioRequest& request, const Catalogue& catalogue,
                              const std::string& name, const std::string& cluster) {
   Result<Profile> profile =
       blaming(catalogue.load_profile(name), request, Field::kProfile, request.profile, cluster);
-  if (profile.ok() || request.profile.find(',') == std::string::npos) return profile;
-  Error error = profile.error();
-  if (error.where != option_of(Field::kProfile)) return error;
-  error.hint = kOneKind;
-  return error;
+  return profile.ok() ? profile : of_one_kind(profile.error(), request.profile);
 }
 
 Error no_cluster(const Catalogue& catalogue, const std::string& profile) {

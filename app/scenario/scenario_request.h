@@ -47,6 +47,9 @@ struct ScenarioRequest {
 Result<NamedScenario> load_scenario(const ScenarioRequest& request);
 Result<NamedScenario> load_scenario(const ScenarioRequest& request, const Catalogue& catalogue);
 
+// Returns the error about a stated profile, with a hint if the name lists several.
+Error of_one_kind(Error error, const std::string& profile);
+
 // Returns the stated model, else that of the plan file, with the stated sequence length.
 Result<ModelSpec> load_model(const ScenarioRequest& request, const Catalogue& catalogue);
 
