@@ -11,7 +11,7 @@
 
 namespace tpsim {
 
-// What the passes read besides the layer.
+// Inputs of the passes besides the layer.
 struct LayerInputs {
   const Scenario& scenario;
   const Plan& plan;

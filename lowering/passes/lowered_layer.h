@@ -35,7 +35,7 @@ struct LoweredOp : OpRecord {
   AttentionKernel attention = {};  // flash attention only
 };
 
-// What the compute stream does during a collective.
+// Work of the compute stream during a collective.
 enum class Overlap : std::uint8_t {
   kNone,             // waits
   kGemms,            // runs the GEMMs in LoweredCollective::beside
