@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/scenario/field.h"
+#include "core/plan/plan_settings.h"
 #include "kernels/cpu/narrow_floats.h"
 
 namespace tpsim::cli {

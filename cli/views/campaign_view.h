@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/answers/campaign_answer.h"
+#include "cli/options/options.h"
 #include "cli/options/terminal.h"
 
 namespace tpsim::cli {
