@@ -205,7 +205,7 @@ void add_exchanges(LoweredLayer& layer, const LayerInputs& inputs, const TracedE
     exchange.overlapped_calls = sent.beside;
     exchange.beside = traced.ops;
     exchange.share = 1 / static_cast<double>(inputs.plan.degrees.cp);
-    events.push_back(added(layer, std::move(exchange)));
+    events.push_back(added(layer, exchange));
   }
   events.push_back(added(
       layer,

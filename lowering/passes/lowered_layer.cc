@@ -1,7 +1,6 @@
 #include "lowering/passes/lowered_layer.h"
 
 #include <cmath>
-#include <utility>
 
 namespace tpsim {
 namespace {
@@ -28,8 +27,8 @@ LayerPhase phase_of(Phase phase) {
 }
 
 template <class Record>
-LoweredEvent append(std::vector<Record>& records, Record record, Kind kind) {
-  records.push_back(std::move(record));
+LoweredEvent append(std::vector<Record>& records, const Record& record, Kind kind) {
+  records.push_back(record);
   return {kind, false, static_cast<std::uint32_t>(records.size() - 1)};
 }
 
@@ -95,17 +94,17 @@ LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace) {
   return layer;
 }
 
-LoweredEvent added(LoweredLayer& layer, LoweredOp op) {
-  return append(layer.ops, std::move(op), Kind::kOp);
+LoweredEvent added(LoweredLayer& layer, const LoweredOp& op) {
+  return append(layer.ops, op, Kind::kOp);
 }
-LoweredEvent added(LoweredLayer& layer, LoweredCollective collective) {
-  return append(layer.collectives, std::move(collective), Kind::kCollective);
+LoweredEvent added(LoweredLayer& layer, const LoweredCollective& collective) {
+  return append(layer.collectives, collective, Kind::kCollective);
 }
-LoweredEvent added(LoweredLayer& layer, LoweredCopy copy) {
-  return append(layer.copies, std::move(copy), Kind::kCopy);
+LoweredEvent added(LoweredLayer& layer, const LoweredCopy& copy) {
+  return append(layer.copies, copy, Kind::kCopy);
 }
-LoweredEvent added(LoweredLayer& layer, HostWork work) {
-  return append(layer.host, std::move(work), Kind::kHost);
+LoweredEvent added(LoweredLayer& layer, const HostWork& work) {
+  return append(layer.host, work, Kind::kHost);
 }
 
 void hold(LoweredLayer& layer, Moment from, Moment to, double bytes, const char* label) {

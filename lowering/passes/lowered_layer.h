@@ -132,10 +132,10 @@ struct LoweredLayer {
 LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace);
 
 // Return an event for a record that is added to the layer. The event is not first.
-LoweredEvent added(LoweredLayer& layer, LoweredOp op);
-LoweredEvent added(LoweredLayer& layer, LoweredCollective collective);
-LoweredEvent added(LoweredLayer& layer, LoweredCopy copy);
-LoweredEvent added(LoweredLayer& layer, HostWork work);
+LoweredEvent added(LoweredLayer& layer, const LoweredOp& op);
+LoweredEvent added(LoweredLayer& layer, const LoweredCollective& collective);
+LoweredEvent added(LoweredLayer& layer, const LoweredCopy& copy);
+LoweredEvent added(LoweredLayer& layer, const HostWork& work);
 
 // The first or last moment of a phase.
 struct Moment {

@@ -85,7 +85,7 @@ class QuantizedPhase {
     for (const OpRecord& run : ops) {
       LoweredOp quantized{run};
       quantized.load = op.load;
-      events_.push_back(added(layer_, std::move(quantized)));
+      events_.push_back(added(layer_, quantized));
       events_.back().is_first = std::exchange(is_first, false);
     }
   }
