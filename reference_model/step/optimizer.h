@@ -46,7 +46,7 @@ class Optimizer {
     std::vector<Tensor> gradients = {};  // this rank's share of each unit
   };
   UpdateStep begin_update(std::int64_t step);
-  void update_unit(std::size_t unit, const UpdateStep& update);
+  void update_unit(std::size_t index, const UpdateStep& update);
   // With ZeRO 1 and 2, gathers the weights of a unit or broadcasts them from their owners.
   void gather_weights(ParameterUnit& unit);
 
