@@ -1,6 +1,5 @@
 // Host time of launches, of the modules' code, and of routing.
 #include <algorithm>
-#include <utility>
 
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
@@ -46,8 +45,7 @@ Seconds issue_time(ModelPart part, LayerKind kind, const LayerInputs& inputs) {
   if (part != ModelPart::kGradientAccumulation) return stack.host.per_op + stack.host.per_block_op;
   const bool is_stacked = kind == LayerKind::kBlock && has_experts(inputs.block) &&
                           stack.parts.expert_kernel == ExpertKernel::kOneKernel;
-  const std::int64_t experts = model.experts.count / inputs.plan.degrees.ep;
-  return stack.host.per_op / (is_stacked ? static_cast<double>(experts) : 1);
+  return stack.host.per_op / (is_stacked ? static_cast<double>(local_experts(inputs)) : 1);
 }
 
 // Returns the number of modules with weights in a block.
@@ -58,7 +56,7 @@ double modules_of(const LayerInputs& inputs) {
   if (model.mixer == MixerKind::kAttention) modules += model.fused_qkv ? 2 : 4;
   if (has_feed_forward(model)) modules += mlp;
   if (has_experts(model) && inputs.scenario.stack.parts.expert_kernel == ExpertKernel::kLooped) {
-    modules += mlp * (model.experts.count / inputs.plan.degrees.ep);
+    modules += mlp * local_experts(inputs);
   }
   return static_cast<double>(modules);
 }
@@ -120,9 +118,8 @@ class RoutingWork {
     // The host quantizes local experts, or gathers and multiplies them, one by one.
     const bool by_expert = recipe_of(stack, inputs.plan) != Precision::kNone ||
                            stack.parts.expert_kernel == ExpertKernel::kLooped;
-    const std::int64_t held = inputs.scenario.model.experts.count / inputs.plan.degrees.ep;
     if (by_expert && !holds(graphs, bit(GraphScope::kMoe))) {
-      experts_ = static_cast<double>(std::max<std::int64_t>(1, held));
+      experts_ = static_cast<double>(local_experts(inputs));
     }
     is_replayed_ = holds(graphs, bit(GraphScope::kIteration));
   }
@@ -156,14 +153,10 @@ void add_routing(LoweredLayer& layer, const LayerInputs& inputs) {
   if (!has_experts(inputs.block)) return;
   const RoutingWork routing(inputs);
   for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
-    std::vector<LoweredEvent> events;
-    for (const LoweredEvent& event : std::exchange(layer.phase(phase).events, {})) {
+    rewrite(layer, phase, [&](const LoweredEvent& event, std::vector<LoweredEvent>& events) {
       events.push_back(event);
-      if (event.kind != Kind::kOp) continue;
-      const OpRecord op = layer.ops[event.index];
-      routing.add_after(op, layer, events);
-    }
-    layer.phase(phase).events = std::move(events);
+      if (event.kind == Kind::kOp) routing.add_after(layer.ops[event.index], layer, events);
+    });
   }
 }
 
@@ -171,9 +164,7 @@ void add_routing(LoweredLayer& layer, const LayerInputs& inputs) {
 
 void issue_launches(LoweredLayer& layer, const LayerInputs& inputs) {
   const HostCost& host = inputs.scenario.stack.host;
-  for (LoweredOp& op : layer.ops) {
-    op.issue = issue_time(op.label.part, layer.kind, inputs);
-  }
+  for (LoweredOp& op : layer.ops) op.issue = issue_time(op.label.part, layer.kind, inputs);
   for (LoweredCollective& record : layer.collectives) {
     const double launches = record.group == GroupKind::kContext ? record.calls : 1;
     record.issue = launches * host.per_collective;

@@ -60,17 +60,14 @@ void gather_logits(LoweredLayer& head, const Plan& plan, std::int64_t logits) {
                                   .label = {ModelPart::kLoss, "head.gather"}}};
   const auto whole = static_cast<double>(plan.degrees.tp);
   bool is_gathered = false;
-  std::vector<LoweredEvent> events;
-  for (const LoweredEvent& event : head.phase(LayerPhase::kForward).events) {
+  const auto gather_before_loss = [&](const LoweredEvent& event,
+                                      std::vector<LoweredEvent>& events) {
     const bool is_loss = event.kind == LoweredEvent::Kind::kOp &&
                          head.ops[event.index].label.part == ModelPart::kLoss;
-    if (is_loss && !is_gathered) {
-      events.push_back(added(head, LoweredCollective(gather)));
-      is_gathered = true;
-    }
+    if (is_loss && !std::exchange(is_gathered, true)) events.push_back(added(head, gather));
     events.push_back(event);
-  }
-  head.phase(LayerPhase::kForward).events = std::move(events);
+  };
+  rewrite(head, LayerPhase::kForward, gather_before_loss);
   for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
     for_each_op(head, phase, [&](LoweredOp& op) {
       if (op.label.part == ModelPart::kLoss) op.repeats = whole;

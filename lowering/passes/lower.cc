@@ -28,15 +28,11 @@ constexpr std::array<LoweringPass, 13> kPasses = {{
 
 std::span<const LoweringPass> lowering_passes() { return kPasses; }
 
-LoweredLayer lower_by(std::size_t count, LayerKind kind, const LayerTrace& trace,
-                      const LayerInputs& inputs) {
+LoweredLayer lower(LayerKind kind, const LayerTrace& trace, const LayerInputs& inputs,
+                   std::size_t passes) {
   LoweredLayer layer = as_traced(kind, trace);
-  for (const LoweringPass& pass : lowering_passes().first(count)) pass.run(layer, inputs);
+  for (const LoweringPass& pass : lowering_passes().first(passes)) pass.run(layer, inputs);
   return layer;
-}
-
-LoweredLayer lower(LayerKind kind, const LayerTrace& trace, const LayerInputs& inputs) {
-  return lower_by(kPasses.size(), kind, trace, inputs);
 }
 
 }  // namespace tpsim

@@ -2,6 +2,8 @@
 // one behaviour of the framework, in a file of its own; lowering_passes() has their order.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -21,6 +23,11 @@ struct LayerInputs {
   double checkpoint = 0;
 };
 
+// Returns the number of experts on a rank; 1 for a model without experts.
+inline std::int64_t local_experts(const LayerInputs& inputs) {
+  return std::max<std::int64_t>(1, inputs.scenario.model.experts.count / inputs.plan.degrees.ep);
+}
+
 struct LoweringPass {
   std::string_view name;     // "quantization"
   std::string_view meaning;  // for reports
@@ -30,10 +37,9 @@ struct LoweringPass {
 // Returns the passes in their order.
 std::span<const LoweringPass> lowering_passes();
 
-// Returns the layer after all passes, or after the first `count`.
-LoweredLayer lower(LayerKind kind, const LayerTrace& trace, const LayerInputs& inputs);
-LoweredLayer lower_by(std::size_t count, LayerKind kind, const LayerTrace& trace,
-                      const LayerInputs& inputs);
+// Returns the layer after the first `passes` of lowering_passes().
+LoweredLayer lower(LayerKind kind, const LayerTrace& trace, const LayerInputs& inputs,
+                   std::size_t passes = lowering_passes().size());
 
 // The passes.
 void merge_attention_heads(LoweredLayer& layer, const LayerInputs& inputs);

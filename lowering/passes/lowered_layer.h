@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/enum_words.h"
@@ -159,6 +160,20 @@ void hold(LoweredLayer& layer, std::vector<LoweredEvent>& events, Moment to, dou
 // Whether tensors that forward ops of this phase save stay allocated until the end of backward.
 // With full recompute of a block, its forward runs again in backward.
 bool keeps_saved_tensors(const LoweredLayer& layer, const Plan& plan, LayerPhase phase);
+
+// Replaces the events of a phase. `replace(event, events)` is called with each event in order and
+// appends what replaces it to `events`. Memory that it holds until the end of the phase is freed
+// after all events.
+template <class Replace>
+void rewrite(LoweredLayer& layer, LayerPhase phase, Replace replace) {
+  std::vector<LoweredEvent> events;
+  for (const LoweredEvent& event : std::exchange(layer.phase(phase).events, {})) {
+    replace(event, events);
+  }
+  std::vector<LoweredEvent>& held = layer.phase(phase).events;
+  events.insert(events.end(), held.begin(), held.end());
+  held = std::move(events);
+}
 
 // Calls `use` with each op of a phase.
 template <class Use>

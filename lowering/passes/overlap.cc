@@ -1,4 +1,4 @@
-// Which compute each collective overlaps with.
+// The pass that sets the compute with which each collective overlaps.
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
 

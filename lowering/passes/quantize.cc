@@ -58,35 +58,34 @@ class QuantizedPhase {
         rounded_(inputs.scenario, inputs.plan),
         saved_(inputs),
         is_saved_(keeps_saved_tensors(layer, inputs.plan, phase)) {
-    for (const LoweredEvent& event : std::exchange(layer.phase(phase).events, {})) visit(event);
-    // Saved memory is freed at the end of backward, which may be this phase.
-    std::vector<LoweredEvent>& events = layer.phase(phase).events;
-    events.insert(events.begin(), events_.begin(), events_.end());
+    rewrite(layer, phase, [this](const LoweredEvent& event, std::vector<LoweredEvent>& events) {
+      visit(event, events);
+    });
   }
 
  private:
-  void visit(const LoweredEvent& event) {
+  void visit(const LoweredEvent& event, std::vector<LoweredEvent>& events) {
     if (event.kind == Kind::kCollective) {
       LoweredCollective& record = layer_.collectives[event.index];
       saved_.visit(record);
       record.bytes = rounded_.sent(record).bytes;
     }
-    if (event.kind == Kind::kOp) return visit_op(event);
-    events_.push_back(event);
+    if (event.kind == Kind::kOp) return visit_op(event, events);
+    events.push_back(event);
   }
 
-  void visit_op(const LoweredEvent& event) {
+  void visit_op(const LoweredEvent& event, std::vector<LoweredEvent>& events) {
     const LoweredOp op = layer_.ops[event.index];
     const double saved = saved_.visit(op);
-    if (is_saved_) hold(layer_, events_, kBackwardEnd, -saved, "quantized input");
+    if (is_saved_) hold(layer_, events, kBackwardEnd, -saved, "quantized input");
     const std::vector<OpRecord> ops = rounded_.ops_for(op);
-    if (ops.size() == 1 && ops.front().key == op.key) return events_.push_back(event);
+    if (ops.size() == 1 && ops.front().key == op.key) return events.push_back(event);
     bool is_first = event.is_first;
     for (const OpRecord& run : ops) {
       LoweredOp quantized{run};
       quantized.load = op.load;
-      events_.push_back(added(layer_, quantized));
-      events_.back().is_first = std::exchange(is_first, false);
+      events.push_back(added(layer_, quantized));
+      events.back().is_first = std::exchange(is_first, false);
     }
   }
 
@@ -94,7 +93,6 @@ class QuantizedPhase {
   RoundedOperands rounded_;
   SavedInputs saved_;
   bool is_saved_ = false;
-  std::vector<LoweredEvent> events_;
 };
 
 // Returns the buffer bytes of GEMMs that quantize internally: the operands of the largest GEMM, and

@@ -153,18 +153,12 @@ std::vector<LoweredEvent> every_second_product(const LoweredLayer& layer) {
   return again;
 }
 
-bool routes(const LoweredLayer& layer) {
-  return std::any_of(layer.ops.begin(), layer.ops.end(),
-                     [](const LoweredOp& op) { return op.label.part == ModelPart::kRouter; });
-}
-
 // Returns the ops and dispatches of the recomputed modules in the order of forward. With flash
 // attention, the traced program stores no probabilities and does not recompute the attention core.
 std::vector<LoweredEvent> events_of_modules(const LoweredLayer& layer, const LayerInputs& inputs) {
   const SoftwareParts& parts = inputs.scenario.stack.parts;
   const bool repeats_core =
       recomputes_core_attention(parts) && inputs.plan.attention == AttentionKind::kFlash;
-  const bool has_experts = routes(layer);
   std::vector<LoweredEvent> again;
   for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
     const bool is_op = event.kind == Kind::kOp;
@@ -172,7 +166,7 @@ std::vector<LoweredEvent> events_of_modules(const LoweredLayer& layer, const Lay
     const ModelPart part =
         is_op ? layer.ops[event.index].label.part : layer.collectives[event.index].label.part;
     const bool is_core = is_op && repeats_core && part == ModelPart::kAttentionCore;
-    if (is_core || holds(parts.recompute_modules, module_of(part, has_experts))) {
+    if (is_core || holds(parts.recompute_modules, module_of(part, has_experts(inputs.block)))) {
       again.push_back(event);
     }
   }
@@ -192,10 +186,9 @@ double saved_by_ops(const LoweredLayer& layer, const LayerInputs& inputs) {
 
 double outputs_of_modules(const LoweredLayer& layer, const LayerInputs& inputs) {
   const std::int64_t modules = inputs.scenario.stack.parts.recompute_modules;
-  const bool has_experts = routes(layer);
   double bytes = 0;
   for_each_op(layer, LayerPhase::kForward, [&](const LoweredOp& op) {
-    if (holds(modules, module_of(op.label.part, has_experts)))
+    if (holds(modules, module_of(op.label.part, has_experts(inputs.block))))
       bytes += result_bytes(op, inputs.plan);
   });
   return bytes;

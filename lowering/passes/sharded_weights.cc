@@ -12,8 +12,7 @@ void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs) {
   const bool in_loop = stack.parts.expert_kernel == ExpertKernel::kLooped &&
                        stack.host.per_gather > Seconds() && has_experts(model);
   if (!in_loop) return;
-  const std::int64_t experts = model.experts.count / inputs.plan.degrees.ep;
-  const auto modules = static_cast<double>(mlp_matrices(model) * experts);
+  const auto modules = static_cast<double>(mlp_matrices(model) * local_experts(inputs));
   for (LoweredCollective& record : layer.collectives) {
     if (record.label.part != ModelPart::kParameterGather || record.bytes <= 0) continue;
     record.calls = modules;

@@ -2,7 +2,6 @@
 // collective over received tokens waits for this rank. DeepEP and HybridEP need no copy of a token
 // per expert before dispatch or after combine.
 #include <cmath>
-#include <utility>
 
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/lower.h"
@@ -78,22 +77,19 @@ void dispatch_in_phase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhas
   const SoftwareParts& parts = inputs.scenario.stack.parts;
   const bool keeps_less = parts.expert_weighting != ExpertWeighting::kCombine &&
                           keeps_saved_tensors(layer, inputs.plan, phase);
-  std::vector<LoweredEvent> events;
-  for (const LoweredEvent& event : std::exchange(layer.phase(phase).events, {})) {
+  rewrite(layer, phase, [&](const LoweredEvent& event, std::vector<LoweredEvent>& events) {
     if (event.kind == Kind::kOp) {
       const LoweredOp& op = layer.ops[event.index];
       const double bytes = keeps_less ? results_not_kept(op) : 0;
       if (!is_left_to_dispatcher(op, inputs.scenario.stack)) events.push_back(event);
       hold(layer, events, kBackwardEnd, -bytes, "expert results");
-      continue;
+      return;
     }
     if (event.kind == Kind::kCollective && parts.permute == PermuteKernel::kUnfusedSeq) {
       add_hidden_slices(layer, inputs, event.index, events);
     }
     events.push_back(event);
-  }
-  std::vector<LoweredEvent>& after = layer.phase(phase).events;
-  after.insert(after.begin(), events.begin(), events.end());
+  });
 }
 
 }  // namespace

@@ -1,5 +1,4 @@
 // The pass that makes an op the kernels of the framework.
-#include <algorithm>
 #include <utility>
 
 #include "costs/matmul_model.h"
@@ -40,17 +39,15 @@ void loop_over_experts(LoweredOp& op) {
 void unfuse_phase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase phase) {
   const StackSpec& stack = inputs.scenario.stack;
   const ModelSpec& model = inputs.scenario.model;
-  const std::int64_t experts =
-      std::max<std::int64_t>(1, model.experts.count / inputs.plan.degrees.ep);
+  const std::int64_t experts = local_experts(inputs);
   const bool is_saved = keeps_saved_tensors(layer, inputs.plan, phase);
   const bool recomputes_core = layer.kind == LayerKind::kBlock &&
                                inputs.plan.recompute == Recompute::kSelective &&
                                recomputes_core_attention(stack.parts);
   double saved_again = 0;  // bytes that recomputed ops save in backward
-  std::vector<LoweredEvent> events;
-  for (const LoweredEvent& event : std::exchange(layer.phase(phase).events, {})) {
+  rewrite(layer, phase, [&](const LoweredEvent& event, std::vector<LoweredEvent>& events) {
     events.push_back(event);
-    if (event.kind != Kind::kOp) continue;
+    if (event.kind != Kind::kOp) return;
     LoweredOp& op = layer.ops[event.index];
     const PlainKernel kernel = plain_kernel(op, stack, model.activation_ops);
     op.traffic = kernel.traffic;
@@ -59,15 +56,13 @@ void unfuse_phase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase pha
     op.attention = stack.parts.attention;
     const bool in_loop = stack.parts.expert_kernel == ExpertKernel::kLooped;
     if (in_loop && is_grouped_product(op)) loop_over_experts(op);
-    if (!is_saved) continue;
+    if (!is_saved) return;
     if (recomputes_core && op.label.part == ModelPart::kAttentionCore) {
       saved_again += kernel.kept.value();
     } else {
       hold(layer, events, kBackwardEnd, kernel.kept.value(), "saved by plain ops");
     }
-  }
-  std::vector<LoweredEvent>& after = layer.phase(phase).events;
-  after.insert(after.begin(), events.begin(), events.end());
+  });
   hold(layer, kBackwardStart, kBackwardEnd, saved_again, "saved by recomputed plain ops");
 }
 

@@ -39,7 +39,7 @@ FamilySearch::Found FamilySearch::bound_groups(std::int64_t family, double goal,
   floors_.clear();
   place_ = family << 40;
   found_.count = plans_.visit_groups(family, [this](const PlanGroup& group) { bound(group); });
-  pricer_.drop_traces();
+  pricer_.drop_programs();
   return std::move(found_);
 }
 

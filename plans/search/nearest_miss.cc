@@ -18,7 +18,7 @@ class MissSearch {
     miss_.peak = known.value();
     for (std::int64_t family = 0; family < plans_.families(); ++family) {
       plans_.visit_groups(family, [this](const PlanGroup& group) { visit(group); });
-      pricer_.drop_traces();
+      pricer_.drop_programs();
     }
     return miss_;
   }

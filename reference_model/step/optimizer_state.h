@@ -16,7 +16,7 @@ struct StatePiece {
 
 // One state tensor of a unit. It has the elements of its pieces, which are in ascending order.
 struct StateValues {
-  Tensor values;  // undefined if there are no pieces
+  Tensor values;  // undefined if this rank has no elements of the unit
   std::vector<StatePiece> pieces;
 
   // Returns the elements [begin, begin + count) of the unit, which are in one piece.

@@ -148,8 +148,9 @@ double whole_gradients(const LoweredLayer& layer) {
 
 }  // namespace
 
-LoweredLayer LayerPricer::lowered_program(std::size_t passes, LayerKind kind, const LayerKey& key,
-                                          const Plan& plan, std::int64_t block) {
+LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::int64_t block,
+                                        std::size_t passes) {
+  const LayerKey key = key_of(kind, plan, block);
   const ModelSpec model = with_block_kind(scenario().model, block);
   const LayerTrace trace =
       trace_layers(kind, model, shard_plan(scenario(), traced_plan(scenario(), key, plan)),
@@ -159,16 +160,7 @@ LoweredLayer LayerPricer::lowered_program(std::size_t passes, LayerKind kind, co
     const LayerMemory& full = layer_memory(kind, with_whole_recompute(plan, true), block);
     inputs.checkpoint = full.forward.left[memory_index::kActivations];
   }
-  return lower_by(passes, kind, trace, inputs);
-}
-
-LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::int64_t block) {
-  return layer_program_after(lowering_passes().size(), kind, plan, block);
-}
-
-LoweredLayer LayerPricer::layer_program_after(std::size_t passes, LayerKind kind, const Plan& plan,
-                                              std::int64_t block) {
-  return lowered_program(passes, kind, key_of(kind, plan, block), plan, block);
+  return lower(kind, trace, inputs, passes);
 }
 
 StepEndTrace LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
@@ -181,9 +173,8 @@ StepEndTrace LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
   return trace;
 }
 
-LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan,
-                                             std::int64_t block) {
-  LoweredLayer layer = lowered_program(lowering_passes().size(), kind, key, plan, block);
+LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const Plan& plan, std::int64_t block) {
+  LoweredLayer layer = layer_program(kind, plan, block);
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
   const auto memory = [&](std::initializer_list<LayerPhase> phases) {
     return memory_change(layer, phases, granularity);
@@ -205,7 +196,7 @@ LayerPricer::Layer& LayerPricer::traced_layer(LayerKind kind, const Plan& plan,
   const LayerKey key = placeless(placed);
   auto found = traced_.find(key);
   if (found == traced_.end()) {
-    Traced traced = trace_layer(kind, placed, plan, block);
+    Traced traced = trace_layer(kind, plan, block);
     found = traced_.emplace(key, std::move(traced)).first;
   }
   static_cast<Traced&>(layer) = found->second;
@@ -227,7 +218,7 @@ const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64
   return *layer.cost;
 }
 
-void LayerPricer::drop_traces() {
+void LayerPricer::drop_programs() {
   for (Layer* layer : unpriced_) layer->program.reset();
   unpriced_.clear();
   traced_.clear();

@@ -61,9 +61,8 @@ class LayerPricer {
   const TransferCost& transfer(const Plan& plan);
   // Return the programs that layer() and fixed() price. layer_program() applies the first `passes`
   // of lowering_passes().
-  LoweredLayer layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0);
-  LoweredLayer layer_program_after(std::size_t passes, LayerKind kind, const Plan& plan,
-                                   std::int64_t block = 0);
+  LoweredLayer layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0,
+                             std::size_t passes = lowering_passes().size());
   StepEndTrace step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
   // Returns the time of the all-reduce of the squared gradient norm; zero if gradients are not
   // clipped.
@@ -72,7 +71,7 @@ class LayerPricer {
   // stage all-reduce the amax values and compute new scales. Zero for other recipes.
   PhaseCost scale_exchange(const Plan& plan, std::int64_t blocks) const;
   // Drops programs of layers that have not been priced yet.
-  void drop_traces();
+  void drop_programs();
 
   // Returns the time of one call in the plan's group. A P2P transfer counts at the sender only.
   Seconds collective(const CollectiveRecord& record, const Plan& plan) const;
@@ -110,9 +109,7 @@ class LayerPricer {
   };
   LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
-  LoweredLayer lowered_program(std::size_t passes, LayerKind kind, const LayerKey& key,
-                               const Plan& plan, std::int64_t block);
-  Traced trace_layer(LayerKind kind, const LayerKey& key, const Plan& plan, std::int64_t block);
+  Traced trace_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   OpPrice op_price(const OpRecord& op);
   HostDeviceTime price_op(const LoweredOp& op, PhaseCost& phase);
   HostDeviceTime price_collective(const LoweredLayer& layer, const LoweredCollective& record,

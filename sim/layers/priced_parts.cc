@@ -66,17 +66,16 @@ Counted counted(ModelPart part) {
 
 }  // namespace
 
-StepTerm work_term(const OpRecord& op) {
-  const std::optional<StepTerm> term = counted(op.label.part).in_layer;
-  TPSIM_CHECK(term.has_value(), std::string("layers run no op of ") + op.label.text);
-  const bool beside_products = *term == StepTerm::kMatmul && op.key.kind != OpKind::kMatmul;
-  return beside_products ? StepTerm::kElementwise : *term;
-}
-
 StepTerm work_term_of_copy(const Label& label) {
   const std::optional<StepTerm> term = counted(label.part).in_layer;
-  TPSIM_CHECK(term.has_value(), std::string("layers run no copy of ") + label.text);
+  TPSIM_CHECK(term.has_value(), std::string("layers do no work of ") + label.text);
   return *term == StepTerm::kMatmul ? StepTerm::kElementwise : *term;
+}
+
+StepTerm work_term(const OpRecord& op) {
+  const bool is_linear =
+      op.key.kind == OpKind::kMatmul && counted(op.label.part).in_layer == StepTerm::kMatmul;
+  return is_linear ? StepTerm::kMatmul : work_term_of_copy(op.label);
 }
 
 StepTerm work_term(const CollectiveRecord& collective) {

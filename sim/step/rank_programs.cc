@@ -100,8 +100,7 @@ ProgramPhase phase_of(LayerPhase phase) {
 }
 
 void add_micro_batch(PartProgram& part, LayerPricer& pricer, const Plan& plan, std::size_t passes) {
-  const LoweredLayer layer =
-      pricer.layer_program_after(passes, layer_of(part.part), plan, part.block);
+  const LoweredLayer layer = pricer.layer_program(layer_of(part.part), plan, part.block, passes);
   for (const LayerPhase phase : all_of<LayerPhase>()) {
     std::vector<IssuedEvent> events;
     for (const LoweredEvent& event : layer.phase(phase).events) {
