@@ -2,7 +2,6 @@
 
 #include "app/scenario/open_inputs.h"
 #include "core/base/text.h"
-#include "sim/step/simulate.h"
 
 namespace tpsim::app {
 namespace {
@@ -11,17 +10,12 @@ constexpr double kMostMemory = 2;  // largest memory to search with, relative to
 
 // Returns the plan that a request names, or the best one of its search, without widened interval.
 Result<SimulatedPlan> chosen_plan(const ExplainRequest& request) {
-  const std::optional<PlanFile>& file = request.scenario.file;
+  if (!request.search || request.scenario.file) {
+    return predicted_plan({request.scenario, request.settings});
+  }
   SimulatedPlan chosen;
   TPSIM_TRY(chosen.named, load_scenario(request.scenario));
   const Scenario& scenario = chosen.named.scenario;
-  if (!request.search || file) {
-    chosen.named.settings_left = settings_left(request.settings, file.has_value());
-    TPSIM_TRY(chosen.run.plan,
-              single_plan(request.settings, scenario.model, file, plan_defaults(scenario)));
-    TPSIM_TRY(chosen.run.predicted, simulate(scenario, chosen.run.plan));
-    return chosen;
-  }
   chosen.named.settings_left = settings_left(*request.search, false);
   TPSIM_TRY(const SearchSpace space, search_space(*request.search, scenario, std::nullopt));
   TPSIM_TRY(const SearchResult found,

@@ -6,8 +6,8 @@ namespace tpsim::app {
 namespace {
 
 // Exports a plan that cannot be predicted. `why` is the reason, and the files are not checked.
-Result<ExportAnswer> unchecked_export(const PlanFile& file, const Error& why, ExportAnswer answer) {
-  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+Result<ExportAnswer> unchecked_export(const Catalogue& catalogue, const PlanFile& file,
+                                      const Error& why, ExportAnswer answer) {
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(file.cluster));
   TPSIM_TRY(const StackSpec software, catalogue.load_stack(file.stack));
   TPSIM_TRY(answer.files,
@@ -22,16 +22,16 @@ Result<ExportAnswer> export_answer(const ExportRequest& request) {
   ExportAnswer answer;
   answer.stack = request.to;
   const PlanFile& file = *request.scenario.file;
-  const Result<NamedScenario> named = load_scenario(request.scenario);
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  const Result<NamedScenario> named = load_scenario(request.scenario, catalogue);
   if (!named.ok() && request.allow_loss) {
-    return unchecked_export(file, named.error(), std::move(answer));
+    return unchecked_export(catalogue, file, named.error(), std::move(answer));
   }
   if (!named.ok()) return named.error();
-  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(const StackSpec own, catalogue.load_stack(named->stack));
   Result<CheckedExport> checked = checked_export(answer.stack, file, named->scenario, own);
   if (!checked.ok() && request.allow_loss) {
-    return unchecked_export(file, checked.error(), std::move(answer));
+    return unchecked_export(catalogue, file, checked.error(), std::move(answer));
   }
   if (!checked.ok()) return checked.error();
   answer.run = checked->run;

@@ -72,7 +72,7 @@ Result<PlanAnswer> plan_answer(const PlanRequest& request) {
   return answer;
 }
 
-Result<SimulatedPlan> simulate_answer(const SimulateRequest& request) {
+Result<SimulatedPlan> predicted_plan(const SimulateRequest& request) {
   SimulatedPlan answer;
   const std::optional<PlanFile>& file = request.scenario.file;
   TPSIM_TRY(answer.named, load_scenario(request.scenario));
@@ -81,6 +81,11 @@ Result<SimulatedPlan> simulate_answer(const SimulateRequest& request) {
   TPSIM_TRY(answer.run.plan,
             single_plan(request.settings, scenario.model, file, plan_defaults(scenario)));
   TPSIM_TRY(answer.run.predicted, simulate(scenario, answer.run.plan));
+  return answer;
+}
+
+Result<SimulatedPlan> simulate_answer(const SimulateRequest& request) {
+  TPSIM_TRY(SimulatedPlan answer, predicted_plan(request));
   TPSIM_TRY_STATUS(widen_intervals(answer.named, std::span(&answer.run, 1)));
   return answer;
 }

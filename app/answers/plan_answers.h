@@ -46,6 +46,8 @@ struct SimulatedPlan {
   PlannedRun run;
 };
 Result<SimulatedPlan> simulate_answer(const SimulateRequest& request);
+// The same without the effect of unstated inputs on the interval.
+Result<SimulatedPlan> predicted_plan(const SimulateRequest& request);
 
 struct ScalingRequest {
   ScenarioRequest scenario = {};

@@ -30,13 +30,12 @@ bool shares_key_heads(M model, P plan) {
   return model.attention.kv_heads > 0 && plan.degrees.tp > model.attention.kv_heads;
 }
 
-// Returns the widest window of the attention layers; 0 if none has a window.
-std::int64_t window_of(const ModelSpec& model) {
-  std::int64_t window = 0;
-  for (const BlockShape& block : block_shapes(model)) {
-    window = std::max({window, block.attention.window, block.attention.chunk});
-  }
-  return window;
+// Whether an attention layer has a window or chunks.
+bool has_windows(const ModelSpec& model) {
+  const std::vector<BlockShape> blocks = block_shapes(model);
+  return std::any_of(blocks.begin(), blocks.end(), [](const BlockShape& block) {
+    return block.attention.window > 0 || block.attention.chunk > 0;
+  });
 }
 
 // Whether torchtitan would train a bf16 plan in fp32. Without sharding, it uses autocast only if
@@ -243,7 +242,7 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kTitan, kModel,
      [](M m, P) { return !has_titan_layers(m) && (m.linear_bias || attention_shape(m).qkv_bias); },
      "biases of linear layers", "its linear layers have no biases, except those of gpt-oss"},
-    {kTitan, kModel, [](M m, P) { return !has_titan_layers(m) && window_of(m) > 0; },
+    {kTitan, kModel, [](M m, P) { return !has_titan_layers(m) && has_windows(m); },
      "attention windows", "its attention has windows in gpt-oss only"},
     {kTitan, kModel, [](M m, P) { return !has_titan_layers(m); }, "this architecture",
      "its models have the layers of LLaMA 3, Qwen3, DeepSeek-V3, gpt-oss or Qwen3.5"},
