@@ -153,21 +153,35 @@ std::vector<LoweredEvent> every_second_product(const LoweredLayer& layer) {
   return again;
 }
 
-// Returns the ops and dispatches of the recomputed modules in the order of forward. With flash
+// Returns the model part of a forward event. A collective at the start of a tensor-parallel region
+// has the part of the next op, a collective at its end that of the op before.
+ModelPart part_of(const LoweredLayer& layer, std::size_t i) {
+  const std::vector<LoweredEvent>& events = layer.phase(LayerPhase::kForward).events;
+  if (events[i].kind == Kind::kOp) return layer.ops[events[i].index].label.part;
+  const LoweredCollective& record = layer.collectives[events[i].index];
+  if (record.label.part != ModelPart::kTensorParallel) return record.label.part;
+  const std::size_t step = record.kind == CollectiveKind::kAllGather ? 1 : ~std::size_t{0};
+  for (std::size_t at = i + step; at < events.size(); at += step) {
+    if (events[at].kind == Kind::kOp) return layer.ops[events[at].index].label.part;
+  }
+  return record.label.part;
+}
+
+// Returns the ops and collectives of the recomputed modules in the order of forward. With flash
 // attention, the traced program stores no probabilities and does not recompute the attention core.
 std::vector<LoweredEvent> events_of_modules(const LoweredLayer& layer, const LayerInputs& inputs) {
   const SoftwareParts& parts = inputs.scenario.stack.parts;
   const bool repeats_core =
       recomputes_core_attention(parts) && inputs.plan.attention == AttentionKind::kFlash;
+  const std::vector<LoweredEvent>& events = layer.phase(LayerPhase::kForward).events;
   std::vector<LoweredEvent> again;
-  for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
-    const bool is_op = event.kind == Kind::kOp;
-    if (!is_op && event.kind != Kind::kCollective) continue;
-    const ModelPart part =
-        is_op ? layer.ops[event.index].label.part : layer.collectives[event.index].label.part;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const bool is_op = events[i].kind == Kind::kOp;
+    if (!is_op && events[i].kind != Kind::kCollective) continue;
+    const ModelPart part = part_of(layer, i);
     const bool is_core = is_op && repeats_core && part == ModelPart::kAttentionCore;
     if (is_core || holds(parts.recompute_modules, module_of(part, has_experts(inputs.block)))) {
-      again.push_back(event);
+      again.push_back(events[i]);
     }
   }
   return again;
