@@ -136,6 +136,30 @@ constexpr ReportKey kProgramKeys[] = {
      "events. Counts are those of one rank"},
 };
 
+constexpr ReportKey kMemoryReportKeys[] = {
+    {"plan", "run", "the plan"},
+    {"stages", "list of peak", "memory of each stage when its tensors are at their peak"},
+};
+
+constexpr ReportKey kPeakKeys[] = {
+    {"stage", "whole", "index of the stage, from 0"},
+    {"task", "text", "what the stage runs: `forward`, `backward` or `optimizer`"},
+    {"chunk micro_batch", "whole", "of forward and backward: chunk and micro-batch, from 0"},
+    {"live", "list of live_memory",
+     "contents of the memory, largest first. The sum is the stage's memory in the prediction"},
+};
+
+constexpr ReportKey kLiveMemoryKeys[] = {
+    {"category", "text",
+     "`weights`, `gradients`, `optimizer`, `activations`, `workspace` or `communication`"},
+    {"part", "text",
+     "`embedding`, `block`, `head`, `between stages`: a sent or received activation, or `whole "
+     "stage`"},
+    {"label", "text", "what is stored"},
+    {"bytes", "number",
+     "size on one rank. Negative: the framework does not keep this part of the other rows"},
+};
+
 constexpr ReportKey kPartProgramKeys[] = {
     {"part", "text",
      "`word_embeddings`, `embedding`, `block`, `head`, or `transfer`: an activation between two "
@@ -264,6 +288,9 @@ constexpr ReportObject kAnswerObjects[] = {
     {"precision_break_even", "", kPrecisionBreakEvenKeys},
     {"shape_advice", "", kShapeAdviceKeys},
     {"better_size", "", kBetterSizeKeys},
+    {"memory_report", "heading", kMemoryReportKeys},
+    {"peak", "", kPeakKeys},
+    {"live_memory", "", kLiveMemoryKeys},
     {"program_report", "heading", kProgramKeys},
     {"part_program", "", kPartProgramKeys},
     {"phase", "", kPhaseKeys},

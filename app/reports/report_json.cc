@@ -187,6 +187,21 @@ JsonValue program_json(const PartProgram& program) {
   return json;
 }
 
+JsonValue live_json(const LiveMemory& live) {
+  return json_object({{"category", name_of(live.group.category)},
+                      {"part", live.group.part},
+                      {"label", live.group.label},
+                      {"bytes", live.bytes}});
+}
+
+JsonValue peak_json(const PeakMemory& peak) {
+  return json_object({{"stage", peak.stage},
+                      {"task", name_of(peak.task.kind)},
+                      {"chunk", peak.task.chunk},
+                      {"micro_batch", peak.task.micro_batch},
+                      {"live", json_array(peak.live, live_json)}});
+}
+
 // Adds "parts_searched" to the report.
 void add_tried(JsonValue& report, const NamedScenario& named) {
   if (named.tried.empty()) return;
@@ -271,6 +286,15 @@ JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
   JsonValue json = report_head("tpsim-program-report/1", named, gpu_count(run.plan));
   json.set("plan", run_json(run));
   json.set("programs", json_array(programs, program_json));
+  add_assumed(json, named.assumed);
+  return json;
+}
+
+JsonValue memory_report(const NamedScenario& named, const PlannedRun& run,
+                        std::span<const PeakMemory> peaks) {
+  JsonValue json = report_head("tpsim-memory-report/1", named, gpu_count(run.plan));
+  json.set("plan", run_json(run));
+  json.set("stages", json_array(peaks, peak_json));
   add_assumed(json, named.assumed);
   return json;
 }

@@ -76,6 +76,7 @@ enum class Opt : std::uint8_t {
   kPareto,
   kWhyNot,
   kWhatIf,
+  kMemory,
   kProgram,
   kAfter,
   kCountEmbedding,
