@@ -21,6 +21,8 @@ constexpr std::array kReportFormats = {
                  "why_not_report"},
     ReportFormat{"what-if-report", "tpsim-what-if-report/1", "explain --what-if", "what_if_report"},
     ReportFormat{"memory-report", "tpsim-memory-report/1", "explain --memory", "memory_report"},
+    ReportFormat{"program-difference-report", "tpsim-program-difference-report/1",
+                 "explain --program --diff", "program_difference_report"},
     ReportFormat{"program-report", "tpsim-program-report/1", "explain --program", "program_report"},
     ReportFormat{"compare-report", "tpsim-compare-report/1", "compare", "compare_report"},
     ReportFormat{"campaign-report", "tpsim-campaign-report/1", "campaign", "campaign_report"},

@@ -136,6 +136,35 @@ constexpr ReportKey kProgramKeys[] = {
      "events. Counts are those of one rank"},
 };
 
+constexpr ReportKey kProgramDifferenceKeys[] = {
+    {"plan other", "run", "the plan, and the one of `--diff`"},
+    {"parts", "list of part_difference", "parts of the model in which the programs differ"},
+};
+
+constexpr ReportKey kPartDifferenceKeys[] = {
+    {"part", "text", "part of the model, as in program_report"},
+    {"block", "whole", "of blocks: kind of block, from 0"},
+    {"recomputed", "bool", "of blocks: whether the first plan recomputes the whole block"},
+    {"times", "list of time_after_pass",
+     "time of a micro-batch after each pass of lowering, without overlap"},
+    {"phases", "list of phase_difference", "phases with differences"},
+};
+
+constexpr ReportKey kTimeAfterPassKeys[] = {
+    {"pass", "text", "name of the pass; `trace`: the layers of the reference model"},
+    {"first_s second_s", "number", "seconds in the plan, and in the other plan"},
+};
+
+constexpr ReportKey kPhaseDifferenceKeys[] = {
+    {"phase", "text", "phase, as in program_report"},
+    {"events", "list of event_difference",
+     "events of one program alone, and equal events with different times; without allocations"},
+};
+
+constexpr ReportKey kEventDifferenceKeys[] = {
+    {"first second", "event", "event of the plan, and of the other plan"},
+};
+
 constexpr ReportKey kMemoryReportKeys[] = {
     {"plan", "run", "the plan"},
     {"stages", "list of peak", "memory of each stage when its tensors are at their peak"},
@@ -288,6 +317,11 @@ constexpr ReportObject kAnswerObjects[] = {
     {"precision_break_even", "", kPrecisionBreakEvenKeys},
     {"shape_advice", "", kShapeAdviceKeys},
     {"better_size", "", kBetterSizeKeys},
+    {"program_difference_report", "heading", kProgramDifferenceKeys},
+    {"part_difference", "", kPartDifferenceKeys},
+    {"time_after_pass", "", kTimeAfterPassKeys},
+    {"phase_difference", "", kPhaseDifferenceKeys},
+    {"event_difference", "", kEventDifferenceKeys},
     {"memory_report", "heading", kMemoryReportKeys},
     {"peak", "", kPeakKeys},
     {"live_memory", "", kLiveMemoryKeys},

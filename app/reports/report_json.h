@@ -3,6 +3,8 @@
 
 #include <span>
 
+#include "app/answers/plan_answers.h"
+#include "app/answers/program_difference.h"
 #include "app/scenario/named_scenario.h"
 #include "core/base/result.h"
 #include "core/json/json_value.h"
@@ -13,6 +15,9 @@
 #include "sim/step/rank_programs.h"
 
 namespace tpsim::app {
+
+// Returns the keys with which every report starts.
+JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus);
 
 // Returns a plan with its prediction, as in "plans" of the report.
 JsonValue run_json(const PlannedRun& run);
@@ -30,6 +35,12 @@ JsonValue explain_report(const NamedScenario& named, const PlannedRun& run);
 // "tpsim-program-report/1": one plan with its prediction, and the program of a rank.
 JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
                          const std::vector<PartProgram>& programs);
+
+// "tpsim-program-difference-report/1": two plans with their predictions, and the differences of
+// their programs.
+JsonValue program_difference_report(const NamedScenario& named, const PlannedRun& run,
+                                    const SimulatedPlan& other,
+                                    const std::vector<PartDifference>& parts);
 
 // "tpsim-memory-report/1": one plan with its prediction, and what each stage's memory contains at
 // its peak.

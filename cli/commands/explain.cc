@@ -22,8 +22,28 @@ Result<std::size_t> passes_of(const Arguments& arguments) {
   return chosen.empty() ? lowering_passes().size() : chosen.front();
 }
 
+// Compares the program with that of the plan in --diff.
+Result<Explanation> explain_difference(const Arguments& arguments, const NamedScenario& named,
+                                       const PlannedRun& run, const Terminal& terminal) {
+  TPSIM_TRY_STATUS(
+      refuse(arguments, {Opt::kAfter}, "--diff compares the programs after all passes"));
+  const std::string& path = *arguments[Opt::kDiff];
+  TPSIM_TRY(PlanFile file, read_plan(path));
+  const ScenarioRequest scenario{.file = std::move(file),
+                                 .origin = path,
+                                 .ignore_stack_limits = arguments.has(Opt::kIgnoreStackLimits)};
+  TPSIM_TRY(const SimulatedPlan other, explain_answer({.scenario = scenario}));
+  LayerPricer first(named.scenario), second(other.named.scenario);
+  const std::vector<PartDifference> parts =
+      program_differences(first, run.plan, second, other.run.plan);
+  return Explanation{program_difference_report(named, run, other, parts),
+                     program_difference_text(terminal, named, run, other, parts),
+                     plan_file_of(named, run.plan)};
+}
+
 Result<Explanation> explain_program(const Arguments& arguments, const NamedScenario& named,
                                     const PlannedRun& run, const Terminal& terminal) {
+  if (arguments.has(Opt::kDiff)) return explain_difference(arguments, named, run, terminal);
   TPSIM_TRY(const std::size_t passes, passes_of(arguments));
   LayerPricer pricer(named.scenario);
   const std::vector<PartProgram> programs = rank_programs(pricer, run.plan, passes);
@@ -52,7 +72,7 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
                                 const Terminal& terminal) {
   constexpr std::array kOfRows = {Opt::kRuns,    Opt::kRow,      Opt::kCluster, Opt::kStack,
                                   Opt::kProfile, Opt::kNodeGbps, Opt::kProgram, Opt::kAfter,
-                                  Opt::kMemory,  Opt::kJson};
+                                  Opt::kDiff,    Opt::kMemory,   Opt::kDiff,    Opt::kJson};
   for (const OptionRow& option : option_rows()) {
     const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
     if (!meant)

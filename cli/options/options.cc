@@ -88,6 +88,9 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kAfter, "--after", "PASS", "with --program: after this pass (trace: no pass) [the last]",
      kOutput, kExplains},
 
+    {Opt::kDiff, "--diff", "PLAN.json", "with --program: differences to this plan, pass by pass",
+     kOutput, kExplains},
+
     {Opt::kCountEmbedding, "--count-embedding", "",
      "balance stages with embedding and head counted as a layer each", kCut, kSingle},
     {Opt::kNoCountEmbedding, "--no-count-embedding", "",

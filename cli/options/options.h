@@ -79,6 +79,7 @@ enum class Opt : std::uint8_t {
   kMemory,
   kProgram,
   kAfter,
+  kDiff,
   kCountEmbedding,
   kNoCountEmbedding,
   kRuns,
