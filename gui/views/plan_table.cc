@@ -90,6 +90,7 @@ double key_of(const PlannedRun& run, TableColumnId column) {
   switch (column) {
     case TableColumnId::kTp: return figure_of(run, "tp");
     case TableColumnId::kPp: return figure_of(run, "pp");
+    case TableColumnId::kVirtualStages: return static_cast<double>(run.plan.virtual_stages);
     case TableColumnId::kDp: return figure_of(run, "dp");
     case TableColumnId::kCp: return static_cast<double>(run.plan.degrees.cp);
     case TableColumnId::kEp: return static_cast<double>(run.plan.degrees.ep);
