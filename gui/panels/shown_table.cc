@@ -86,6 +86,21 @@ std::int64_t rare_value(const Plan& plan, TableColumnId column) {
   }
 }
 
+// Widens columns of texts by up to `room`, so that fewer texts are shortened.
+void widen_texts(const Ui& ui, float room, ShownTable& table) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c]->is_number) continue;
+    float widest = table.widths[c];
+    for (const TableRow& row : table.rows) {
+      const std::string text = text_in(ui, table, row, table.columns[c]->id);
+      widest = std::max(widest, std::ceil(text_size(ui.fonts.body, text).x) + 1);
+    }
+    const float more = std::clamp(room, 0.0F, widest - table.widths[c]);
+    table.widths[c] += more;
+    room -= more;
+  }
+}
+
 // Selects the columns that fit into `width`.
 void select_columns(const Ui& ui, float width, ShownTable& table) {
   const std::vector<PlannedRun>& plans = ui.views.found.plans;
@@ -99,10 +114,12 @@ void select_columns(const Ui& ui, float width, ShownTable& table) {
     table.widths.push_back(std::ceil(needed_width(ui, table, column)) + 1);
   }
   const float padding = 2 * ui.px(4);
-  for (int order = 1; order <= kMostDropped; ++order) {
+  const auto room_left = [&] {
     float sum = 0;
     for (const float one : table.widths) sum += one + padding;
-    if (sum <= width) return;
+    return width - sum;
+  };
+  for (int order = 1; order <= kMostDropped && room_left() < 0; ++order) {
     const auto found = std::find_if(table.columns.begin(), table.columns.end(),
                                     [&](const TableColumn* c) { return c->dropped == order; });
     if (found == table.columns.end()) continue;
@@ -110,6 +127,7 @@ void select_columns(const Ui& ui, float width, ShownTable& table) {
     table.widths.erase(table.widths.begin() + (found - table.columns.begin()));
     table.columns.erase(found);
   }
+  widen_texts(ui, room_left(), table);
 }
 
 }  // namespace
