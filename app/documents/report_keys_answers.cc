@@ -225,7 +225,8 @@ constexpr ReportKey kEventKeys[] = {
      "`all_to_all`"},
     {"group", "text", "of a collective: the group of ranks"},
     {"ranks", "whole", "of a collective: ranks in the group"},
-    {"calls", "number", "of a collective: calls of this size"},
+    {"calls", "number",
+     "of a collective: calls of this size. Below 1: the call carries other tensors too"},
     {"overlap", "text",
      "of a collective: what the compute stream does meanwhile: `none` (waits), `gemms`, "
      "`attention_pass`, `phase`, `other_micro_batch`"},

@@ -58,12 +58,13 @@ EventCells cells_of(const LoweredOp& op) {
 EventCells cells_of(const LoweredCollective& record) {
   std::string what =
       fmt::format("{}, {} ranks ({})", name_of(record.kind), record.ranks, name_of(record.group));
-  if (record.calls != 1) what += fmt::format(", {:.0f} calls", record.calls);
+  if (record.calls > 1) what += fmt::format(", {:.0f} calls", record.calls);
+  if (record.calls < 1) what += ", part of a call";
   if (record.overlap != Overlap::kNone) {
     what += fmt::format(", overlaps with {}", plain(name_of(record.overlap)));
   }
-  return {Cell(std::move(what), Ink::kBold), to_string(Bytes(static_cast<double>(record.bytes))),
-          "", record.label.text};
+  const Bytes shown(std::min(1.0, record.calls) * static_cast<double>(record.bytes));
+  return {Cell(std::move(what), Ink::kBold), to_string(shown), "", record.label.text};
 }
 
 EventCells cells_of(const LoweredCopy& copy) {
