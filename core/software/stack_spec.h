@@ -169,6 +169,8 @@ struct StackSpec {
   SoftwareParts parts;
   // Default ZeRO stage of runs with this stack; below 0: the default of the run's environment.
   int default_zero = -1;
+  // Sequence parallelism of measured runs with tp > 1 that do not state it.
+  bool sequence_parallel = false;
   // Default dtype of gradient accumulation in bf16 training.
   DType gradient_dtype = DType::kFloat32;
   // Default of Plan::fp8_param_gather for recipes with per-tensor scales.

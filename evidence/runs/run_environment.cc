@@ -21,7 +21,6 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.text("source", e.source);
   in.text("runs_on", e.runs_on);
   in.text("stack", e.stack, kOptional);
-  in.flag("by_names", e.by_names, kOptional);
   in.number("attention_dropout", e.attention_dropout, {0, 0.99}, kOptional);
   in.number("hidden_dropout", e.hidden_dropout, {0, 0.99}, kOptional);
   in.choice("position", e.position,
@@ -59,6 +58,12 @@ bool has_word(const std::string& name, const std::string& word) {
   return false;
 }
 
+bool begins_with(const std::string& text, const std::string& prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
+
+}  // namespace
+
 bool is_gpu(const std::string& gpu, const std::string& wanted) {
   const std::string name = in_capitals(gpu), words_wanted = in_capitals(wanted);
   // A PCIe card of a data center GPU has about half the power of the SXM board, so it needs its own
@@ -74,12 +79,6 @@ bool is_gpu(const std::string& gpu, const std::string& wanted) {
   }
   return true;
 }
-
-bool begins_with(const std::string& text, const std::string& prefix) {
-  return text.compare(0, prefix.size(), prefix) == 0;
-}
-
-}  // namespace
 
 std::string_view name_of(MeasuredMemory memory) {
   return memory == MeasuredMemory::kDevice ? "device" : "allocated";
