@@ -109,6 +109,9 @@ constexpr std::array kStackMeanings = {
     KeyMeaning{"stack.rank_jitter", "relative standard deviation of compute time between ranks"},
     KeyMeaning{"stack.run_spread", "relative standard deviation between runs of one plan"},
     KeyMeaning{"stack.residual_spread", "relative standard deviation of the prediction error"},
+    KeyMeaning{"stack.spread_gpus",
+               "profiles, by the start of their names, of the GPUs that residual_spread rests on, "
+               "separated by commas; on other GPUs intervals are wider [all]"},
     KeyMeaning{"stack.unmodelled",
                "expected time per step outside all modelled terms, relative to their sum, of "
                "software without calibration [0]"},

@@ -138,6 +138,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.number("rank_jitter", stack.rank_jitter, {0, 1});
   io.number("run_spread", stack.run_spread, {0, 1});
   io.number("residual_spread", stack.residual_spread, {0, 1});
+  io.text("spread_gpus", stack.spread_gpus, kOptional);
   io.number("unmodelled", stack.uncalibrated_overhead, {0, 1}, kOptional);
   calibration_field(io, stack.calibrated);
 };

@@ -217,6 +217,9 @@ struct StackSpec {
   double uncalibrated_overhead = 0.0;
   // Standard deviation of the ratio of predicted to measured step time on the calibration rows.
   double residual_spread = 0.05;
+  // Profiles, by the start of their names, of the GPUs whose rows residual_spread rests on. On
+  // other GPUs steps are less certain. Empty: all GPUs. Comma-separated.
+  std::string spread_gpus;
   CalibrationFacts calibrated;  // set if the user fitted this file with tpsim calibrate
 };
 

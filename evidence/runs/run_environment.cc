@@ -17,7 +17,6 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.text("regime", e.regime, kOptional);
   in.text("gpu", e.gpu, kOptional);
   in.text("framework", e.framework, kOptional);
-  in.text("from", e.from, kOptional);
   in.text("source", e.source);
   in.text("runs_on", e.runs_on);
   in.text("stack", e.stack, kOptional);
@@ -103,8 +102,7 @@ const RunEnvironment* environment_of(const std::vector<RunEnvironment>& environm
                                      const PublishedRun& run) {
   const auto found = std::find_if(environments.begin(), environments.end(), [&](const auto& e) {
     return begins_with(run.cluster, e.cluster) && begins_with(run.regime, e.regime) &&
-           is_gpu(run.gpu, e.gpu) && begins_with(run.framework, e.framework) &&
-           begins_with(run.source, e.from);
+           is_gpu(run.gpu, e.gpu) && begins_with(run.framework, e.framework);
   });
   return found == environments.end() ? nullptr : &*found;
 }

@@ -35,7 +35,6 @@ struct RunEnvironment {
   // A row matches if its fields start with these texts; an empty text matches all rows. `gpu` is
   // compared by is_gpu(): "NVIDIA A100-SXM4-80GB" matches "A100-80GB".
   std::string cluster, regime, gpu, framework;
-  std::string from;  // compared with the start of the row's source
 
   std::string source;
   std::string runs_on;  // name of the cluster in the catalogue

@@ -21,7 +21,7 @@ static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 19);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 29);
+static_assert(field_count<StackSpec>() == 30);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 16);
 static_assert(field_count<HostCost>() == 15);
@@ -172,6 +172,7 @@ StackSpec odd_stack() {
   stack.fp8_param_gather = true;
   stack.default_zero = 2;
   stack.sequence_parallel = true;
+  stack.spread_gpus = "gpu,odd";
   stack.gradient_dtype = DType::kBFloat16;
   stack.deepspeed_engine = true;
   stack.memory = {.context = Bytes(1.2 * kGiB),

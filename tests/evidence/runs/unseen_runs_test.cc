@@ -120,26 +120,6 @@ TEST_CASE("a framework name means the software of the row's month") {
   CHECK(called("2024-03", "torch").empty());
 }
 
-TEST_CASE("the most specific name of a GPU selects the usual machine of a run") {
-  const auto machine_of = [](const char* gpu, const char* framework) {
-    RunLoader loader = loader_of_shipped_data();
-    PublishedRun run = gpt_run(1536, 12, 1);
-    run.gpu = gpu;
-    run.framework = framework;
-    const auto setup = loader.setup(run);
-    REQUIRE(setup.ok());
-    return setup->scenario.cluster.name + " " + setup->scenario.stack.name;
-  };
-  CHECK(machine_of("NVIDIA H100 PCIe", "Megatron-LM") == "h100-pcie-8 megatron-core");
-  CHECK(machine_of("H100-80GB-SXM", "Megatron-LM") == "dgx-h100 megatron-core");
-  CHECK(machine_of("H100-80GB-SXM", "a program of one's own") == "dgx-h100 nemo");
-  CHECK(machine_of("A100-80GB", "Megatron-LM") == "dgx-a100 megatron-lm");
-  CHECK(machine_of("A100-80GB", "NeMo") == "dgx-a100 nemo");
-  CHECK(machine_of("A100-80GB", "Composer") == "a100-4x100g composer-fsdp");
-  CHECK(machine_of("H100-80GB-SXM", "Composer") == "dgx-h100 composer-fsdp-hopper");
-  CHECK(machine_of("RTX A6000 Ada", "a loop of one's own") == "rtx-6000-ada-8 pytorch");
-}
-
 TEST_CASE("parts that a row states replace the stack's") {
   PublishedRun run = gpt_run(1536, 12, 1);
   run.gpu = "H100-80GB-SXM";
