@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/answers/untried_parts.h"
 #include "app/scenario/open_inputs.h"
 #include "plans/search/staged_search.h"
 #include "sim/step/simulate.h"
@@ -65,6 +66,9 @@ Result<PlanAnswer> plan_answer(const PlanRequest& request) {
                                              : search.best(request.search.progress));
   }
   adopt_parts(answer.found.tried, named);
+  if (!answer.found.plans.empty() && answer.space.objective == Objective::kTime) {
+    named.untried = untried_parts(named, answer.found.plans.front());
+  }
   TPSIM_TRY(OpenInputs open, open_inputs(named));
   named.assumed = open.widen(answer.found.plans, threads);
   // The picture shows the interval of the best plan.

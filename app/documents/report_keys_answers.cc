@@ -11,6 +11,8 @@ constexpr ReportKey kPlanKeys[] = {
      "only if `plans` is empty and a legal plan exists: the plan that misses by least"},
     {"parts_searched", "list of parts_searched",
      "where parts have several values: the combinations, the fastest first; plans use the first"},
+    {"parts_not_searched", "list of parts_searched",
+     "single parts that the search did not vary and that make its best plan at least 1 % faster"},
 };
 
 constexpr ReportKey kSearchKeys[] = {

@@ -187,14 +187,18 @@ JsonValue program_json(const PartProgram& program) {
   return json;
 }
 
-// Adds "parts_searched" to the report.
+// Adds "parts_searched" and "parts_not_searched" to the report.
 void add_tried(JsonValue& report, const NamedScenario& named) {
-  if (named.tried.empty()) return;
-  report.set("parts_searched", json_array(named.tried, [](const TriedParts& one) {
-               JsonValue row = json_object({{"parts", parts_json(one.parts)}});
-               if (one.step) row.set("step_s", one.step->value());
-               return row;
-             }));
+  const auto add = [&](const char* key, const std::vector<TriedParts>& all) {
+    if (all.empty()) return;
+    report.set(key, json_array(all, [](const TriedParts& one) {
+                 JsonValue row = json_object({{"parts", parts_json(one.parts)}});
+                 if (one.step) row.set("step_s", one.step->value());
+                 return row;
+               }));
+  };
+  add("parts_searched", named.tried);
+  add("parts_not_searched", named.untried);
 }
 
 }  // namespace

@@ -29,6 +29,8 @@ struct NamedScenario {
   std::set<Setting> settings_left = {};            // settings of the plan that are defaults
   Assumed assumed = {};                            // set by widen_intervals()
   std::vector<TriedParts> tried = {};  // tried combinations of searched parts, best first
+  // Single parts that make the best plan faster and that the search did not vary, best first.
+  std::vector<TriedParts> untried = {};
 };
 
 ScenarioNames names_of(const NamedScenario& named);

@@ -41,13 +41,25 @@ std::string assumed_view(const Terminal& terminal, const NamedScenario& named) {
 }
 
 std::string tried_view(const Terminal& terminal, const NamedScenario& named) {
-  if (named.tried.empty()) return "";
-  const std::string text = joined_text(named.tried, "; ", [](const TriedParts& one) {
-    return fmt::format("{} {}", to_string(one.parts),
-                       one.step ? time_text(*one.step) : "has no plan that fits");
-  });
-  return "  " + terminal.paint("parts        ", Ink::kDim) +
-         wrapped(text, terminal.room(15, 85), 15) + "\n";
+  const auto line = [&](const char* name, const std::string& text) {
+    return "  " + terminal.paint(fmt::format("{:<13}", name), Ink::kDim) +
+           wrapped(text, terminal.room(15, 85), 15) + "\n";
+  };
+  std::string lines;
+  if (!named.tried.empty()) {
+    lines += line("parts", joined_text(named.tried, "; ", [](const TriedParts& one) {
+                    return fmt::format("{} {}", to_string(one.parts),
+                                       one.step ? time_text(*one.step) : "has no plan that fits");
+                  }));
+  }
+  if (!named.untried.empty()) {
+    lines += line("not searched", joined_text(named.untried, "; ", [](const TriedParts& one) {
+                    const auto& [part, value] = *one.parts.begin();
+                    return fmt::format("this plan with {} {} takes {}", option_of(part),
+                                       text_of(row_of(part), value), time_text(*one.step));
+                  }));
+  }
+  return lines;
 }
 
 }  // namespace tpsim::cli

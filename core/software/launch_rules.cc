@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/text.h"
 #include "core/software/launched_models.h"
 
 namespace tpsim {
@@ -84,10 +85,8 @@ const std::array kRules = std::to_array<LaunchRule>({
      "special parts (indexers, encoders, several residual streams)", kUnwritten},
     {kOthers, kFiles, [](M m, P) { return !m.other_blocks.empty(); }, "models whose layers differ",
      kUnwritten},
-    {kOthers, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
-     "norms that are not before each branch", kUnwritten},
-    {kOthers, kFiles, [](M m, P) { return m.norm_plus_one; }, "norms that multiply by 1 + weight",
-     kUnwritten},
+    {kOthers, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore || m.norm_plus_one; },
+     "norms that are not before each branch, or multiply by 1 + weight", kUnwritten},
     {kOthers, kFiles,
      [](M m, P) { return is_gated(m.mlp) ? m.mlp != MlpKind::kSwiglu : m.mlp != MlpKind::kGelu; },
      "activations other than GELU and SwiGLU", kUnwritten},
@@ -254,6 +253,12 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kTitan, kPlan, [](M m, P p) { return m.family == "kimi_k2" && p.degrees.tp > 1; },
      "tensor parallelism of Kimi K2",
      "its configuration trains with DistMuon, which requires tp 1 (models/kimi_k2_7)"},
+    {kTitan, kPlan,
+     [](M m, P p) {
+       return matches_any(m.family, "gpt_oss kimi_k2 qwen3_5*") && p.degrees.cp > 1;
+     },
+     "context parallelism of this family",
+     "refused in models/common/decoder.py:181 and parallelize.py of kimi_k2_7 and qwen3_5: use cp 1"},
     {kTitan, kPlan, [](M m, P p) { return m.tied_embedding && p.degrees.pp > 1; },
      "tied word embeddings with a pipeline", "it refuses them: use pp 1"},
     {kTitan, kPlan, [](M m, P p) { return has_experts(m) && !cuts_experts_as_titan(p); },

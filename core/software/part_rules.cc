@@ -17,6 +17,7 @@ constexpr std::uint8_t part_rule_bit(Launcher launcher) {
   return static_cast<std::uint8_t>(1 << static_cast<int>(launcher));
 }
 constexpr std::uint8_t kEveryLauncher = 0xFF;
+constexpr std::uint8_t kBridge = part_rule_bit(Launcher::kNemo);
 constexpr std::uint8_t kCore = part_rule_bit(Launcher::kMegatron) | part_rule_bit(Launcher::kNemo);
 
 // Whether dispatch and combine of one micro-batch overlap with the compute of another.
@@ -89,27 +90,75 @@ const std::array kPartRules = std::to_array<PartRule>({
      "--recompute-modules"},
     {kCore,
      [](M m, P p, Stack s) {
+       return has_experts(m) && s.parts.expert_kernel == ExpertKernel::kLooped &&
+              recomputes(p, s, RecomputeModule::kExpertActivation);
+     },
+     "recompute of moe_act with one GEMM per expert",
+     "Megatron-Core refuses it (transformer_config.py:1964): use --expert-kernel grouped, or other "
+     "--recompute-modules"},
+    {kCore,
+     [](M, P p, Stack s) {
+       return s.parts.offload_layers > 0 &&
+              (p.degrees.pp > 1 || p.recompute != Recompute::kNone || s.parts.cuda_graphs != 0);
+     },
+     "offloaded activations with a pipeline, recompute or CUDA graphs",
+     "Megatron-Core refuses it (transformer_config.py:1884): use --pp 1, --recompute none and "
+     "--cuda-graphs none"},
+    {kCore,
+     [](M m, P p, Stack s) {
        return m.attention.chosen > 0 && p.degrees.cp > 1 &&
               s.parts.cp_comm_type != CpCommType::kAllGather;
      },
      "sparse attention with context parallelism other than all-gather",
      "Megatron-Core refuses it (transformer_config.py:3164): use --cp-comm-type all_gather, or "
      "--cp 1"},
+    {kCore,
+     [](M, P p, Stack s) {
+       return has_replicas(p) && p.zero > 0 && s.training.overlap_parameter_gather &&
+              !s.training.overlap_gradient_reduction;
+     },
+     "overlapped parameter gathers without overlapped gradient reductions",
+     "Megatron-Core refuses it (training/arguments.py:1028): use --overlap-gradient-reduction on, "
+     "or --overlap-parameter-gather off",
+     true},
+    {kCore,
+     [](M, P p, Stack s) { return s.parts.optimizer_dtype != DType::kFloat32 && p.zero != 1; },
+     "16-bit moments without ZeRO 1",
+     "Megatron-Core's precision-aware optimizer needs the distributed optimizer "
+     "(core/optimizer/__init__.py:1057): use --zero 1",
+     true},
+    // src/megatron/bridge/training/flex_dispatcher_backend.py of Megatron-Bridge 067f987.
+    {kBridge,
+     [](M m, P p, Stack s) {
+       return has_experts(m) && p.degrees.ep > 1 && s.parts.dispatcher == Dispatcher::kDeepEp;
+     },
+     "DeepEP on GB200 and GB300",
+     "Megatron-Bridge supports it on Ampere, Hopper, B200 and B300 only "
+     "(flex_dispatcher_backend.py:97): use --dispatcher hybridep",
+     true, "gb"},
 });
+
+bool is_of(const PartRule& rule, Launcher launcher) {
+  return (rule.launchers & part_rule_bit(launcher)) != 0;
+}
 
 }  // namespace
 
-const PartRule* broken_part_rule(Launcher launcher, const StackSpec& stack, const ModelSpec& model,
-                                 const Plan& plan) {
+const PartRule* broken_part_rule(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
   for (const PartRule& rule : kPartRules) {
-    const bool is_its = (rule.launchers & part_rule_bit(launcher)) != 0;
+    const bool is_its = !rule.for_files_only && is_of(rule, stack.launcher);
     if (is_its && rule.is_broken(model, plan, stack)) return &rule;
   }
   return nullptr;
 }
 
-const PartRule* broken_part_rule(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
-  return broken_part_rule(stack.launcher, stack, model, plan);
+const PartRule* broken_file_rule(Launcher launcher, const StackSpec& stack, const ModelSpec& model,
+                                 const Plan& plan, std::string_view gpu) {
+  for (const PartRule& rule : kPartRules) {
+    const bool is_its = is_of(rule, launcher) && gpu.starts_with(rule.gpus);
+    if (is_its && rule.is_broken(model, plan, stack)) return &rule;
+  }
+  return nullptr;
 }
 
 const char* refusal_of(const PartRule& rule) {

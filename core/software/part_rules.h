@@ -13,13 +13,18 @@ struct PartRule {
   bool (*is_broken)(const ModelSpec&, const Plan&, const StackSpec&);
   const char* what;  // the feature that the program cannot run
   const char* why;   // the program's source line, and an alternative
+  // True: predictions and searches ignore the rule, export obeys it. The program needs another
+  // value of a second option, or the rule depends on the GPU.
+  bool for_files_only = false;
+  const char* gpus = "";  // the rule applies to profiles whose name starts like this
 };
 
 // Returns the first rule of the stack's launcher that the plan violates; null if there is none.
 const PartRule* broken_part_rule(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
-// The same for another launcher than the stack's.
-const PartRule* broken_part_rule(Launcher launcher, const StackSpec& stack, const ModelSpec& model,
-                                 const Plan& plan);
+// Returns the first rule that prevents launch files of `launcher`, which may differ from the
+// stack's. `gpu`: name of the profile.
+const PartRule* broken_file_rule(Launcher launcher, const StackSpec& stack, const ModelSpec& model,
+                                 const Plan& plan, std::string_view gpu);
 // Returns "the stack cannot run ...". The text is valid until the program ends.
 const char* refusal_of(const PartRule& rule);
 // Returns the rule whose refusal_of() equals `refusal`; null if there is none.

@@ -79,6 +79,10 @@ template <class... Value>
 bool has_effect(std::optional<LaunchStack> launcher, Value... value) {
   return !launcher || held(*launcher, value...) != Held::kNoEffect;
 }
+template <class... Value>
+bool is_lacking(std::optional<LaunchStack> launcher, Value... value) {
+  return launcher && held(*launcher, value...) == Held::kRefused;
+}
 
 void compare(std::optional<LaunchStack> launcher, const Plan& from, const Plan& to,
              std::vector<LostSetting>& lost) {
@@ -87,7 +91,8 @@ void compare(std::optional<LaunchStack> launcher, const Plan& from, const Plan& 
     if (!row.is_list() && !has_effect(launcher, setting_of(from, row.setting))) continue;
     std::string before = text_of(from, row.setting), after = text_of(to, row.setting);
     if (before == after) continue;
-    lost.push_back({std::string(row.key), std::move(before), std::move(after)});
+    const bool lacks = !row.is_list() && is_lacking(launcher, setting_of(from, row.setting));
+    lost.push_back({std::string(row.key), std::move(before), std::move(after), lacks});
   }
 }
 
@@ -96,7 +101,8 @@ void compare(std::optional<LaunchStack> launcher, const StackSpec& from, const S
   for (const PartRow& row : part_rows()) {
     const std::int64_t before = row.get(from), after = row.get(to);
     if (before == after || !has_effect(launcher, row.part, before)) continue;
-    lost.push_back({std::string(row.key), text_of(row, before), text_of(row, after)});
+    lost.push_back({std::string(row.key), text_of(row, before), text_of(row, after),
+                    is_lacking(launcher, row.part, before)});
   }
 }
 
@@ -129,19 +135,24 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
                              name_of(stack), loss.refusal),
                  "", kHint};
   }
-  double change = std::max(std::abs(loss.step_change()), std::abs(loss.memory_change()));
-  std::vector<std::string_view> keys;
-  bool leaves_out_encoder = false;
+  const double change = std::max(std::abs(loss.step_change()), std::abs(loss.memory_change()));
+  std::vector<std::string> changed, lacking;
   for (const LostSetting& one : loss.lost) {
-    if (!one.is_of_model()) keys.push_back(one.key);
-    leaves_out_encoder = leaves_out_encoder || one.key == kParts;
+    if (one.key == kParts) lacking.push_back(fmt::format("encoders ({})", one.from));
+    if (one.is_of_model()) continue;
+    changed.push_back(one.key);
+    if (one.is_lacking) lacking.push_back(fmt::format("{} {}", one.key, one.from));
   }
-  // Without its encoder the run is cheaper. The saving must not hide the effect of lost settings.
-  if (leaves_out_encoder && keys.empty()) {
-    change = std::max(loss.step_change(), loss.memory_change());
+  const bool is_exact = !changed.empty() || !lacking.empty();
+  if (change <= (is_exact ? kToleratedRounding : kToleratedLoss)) return Ok{};
+  if (!lacking.empty()) {
+    return Error{ErrorKind::kDoesNotFit,
+                 fmt::format("{} has no option for {}: {}", name_of(stack),
+                             fmt::join(lacking, ", "), change_text(loss)),
+                 "", kHint};
   }
-  if (change <= (keys.empty() ? kToleratedLoss : kToleratedRounding)) return Ok{};
-  const std::string of = keys.empty() ? "" : fmt::format(" (changed: {})", fmt::join(keys, ", "));
+  const std::string of =
+      changed.empty() ? "" : fmt::format(" (changed: {})", fmt::join(changed, ", "));
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("the exported files for {} describe a different plan{}: {}",
                            name_of(stack), of, change_text(loss)),

@@ -18,6 +18,7 @@ namespace tpsim {
 // the model ("model.seq"). `from` and `to` are its values before and after, as text.
 struct LostSetting {
   std::string key, from, to;
+  bool is_lacking = false;  // the launcher has no option for the value
 
   bool is_of_model() const { return key.starts_with("model."); }
 };

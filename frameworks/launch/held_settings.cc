@@ -22,6 +22,7 @@ struct HeldCell {
 constexpr HeldCell kHeld{Held::kWritten};
 constexpr HeldCell kIdle{Held::kNoEffect};
 constexpr HeldCell kNot{Held::kRefused};
+constexpr HeldCell kYet{Held::kUnwritten};
 constexpr HeldCell only(std::string_view words) { return {Held::kWritten, words}; }
 
 template <class Key>
@@ -73,23 +74,24 @@ constexpr auto kHeldSettings = std::to_array<SettingCells>({
 using PartCells = HeldRow<StackPart>;
 constexpr auto kHeldParts = std::to_array<PartCells>({
     // megatron-lm, megatron-deepspeed, nemo, torchtitan, nanotron, accelerate
-    {StackPart::kAttentionKernel, only("torch cudnn"), only("torch"), only("torch cudnn"), kNot,
-     kNot, only("torch")},
+    {StackPart::kAttentionKernel, only("torch flash2 flash3 cudnn"), only("torch"),
+     only("torch flash2 flash3 cudnn"), kNot, kNot, only("torch")},
     {StackPart::kNormKernel, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kRotaryKernel, only("torch"), kNot, only("torch"), kNot, kNot, kNot},
     {StackPart::kActivationKernel, only("torch"), kNot, only("torch"), kNot, kNot, kNot},
     {StackPart::kResidualKernel, only("torch"), only("torch"), only("torch"), kNot, kNot, kNot},
     {StackPart::kResidualGradient, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kOptimizerKernel, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kLossHead, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kLossHead, only("vocab_parallel vocab_parallel_fused"), kNot,
+     only("vocab_parallel vocab_parallel_fused"), kNot, kNot, kNot},
     {StackPart::kLogitsDtype, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kGradientAccumulation, only("separate"), kNot, only("separate"), kNot, kNot, kNot},
     {StackPart::kDataParallelSync, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kGradientSync, kNot, kIdle, kNot, kNot, kIdle, kNot},
-    {StackPart::kReduceDtype, kNot, kIdle, kNot, only("as_added_up"), kIdle, kNot},
+    {StackPart::kReduceDtype, kYet, kIdle, kYet, only("as_added_up"), kIdle, kNot},
     {StackPart::kOverlapGradientReduction, kHeld, kNot, kHeld, kNot, kNot, kNot},
     {StackPart::kOverlapParameterGather, kHeld, kNot, kHeld, kNot, kNot, kNot},
-    {StackPart::kShardGroup, kNot, kNot, kNot, kHeld, kNot, only("all node")},
+    {StackPart::kShardGroup, kHeld, kNot, kHeld, kHeld, kNot, only("all node")},
     {StackPart::kPipelineSends, kNot, kNot, kNot, kNot, kNot, kIdle},
     {StackPart::kP2pCalls, kNot, kNot, kNot, kNot, kNot, kIdle},
     {StackPart::kOverlapP2p, only("off"), kNot, only("off"), kNot, kNot, kIdle},
@@ -100,7 +102,7 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
      kIdle, kIdle},
     {StackPart::kBlockingLaunches, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
     {StackPart::kCudaGraphs, kHeld, kNot, kHeld, only("none full_iteration"), kNot, kNot},
-    {StackPart::kCompile, kNot, kNot, kNot, kHeld, kNot, kNot},
+    {StackPart::kCompile, kNot, kNot, kNot, kHeld, kNot, kYet},
     {StackPart::kRecomputeModules, kHeld, kIdle, kHeld, kIdle, kIdle, kIdle},
     {StackPart::kOptimizerDtype, kHeld, kNot, kHeld, kNot, kNot, kNot},
     {StackPart::kDispatcher, kHeld, kIdle, kHeld, kNot, kIdle, kNot},
@@ -114,13 +116,14 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kDelayWgrad, kHeld, kIdle, kHeld, kNot, kIdle, kNot},
     {StackPart::kExpandableSegments, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
     {StackPart::kMasterWeights, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kExpertKernel, kNot, kIdle, kNot, kNot, kIdle, kNot},
-    {StackPart::kFp32Matmul, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kExpertKernel, only("grouped looped"), kIdle, only("grouped looped"), kNot, kIdle,
+     kNot},
+    {StackPart::kFp32Matmul, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
     {StackPart::kOptimizerKind, kHeld, kNot, kHeld, kNot, kNot, kNot},
     {StackPart::kMuonTpMode, kHeld, kNot, kHeld, kNot, kNot, kNot},
-    {StackPart::kExpertCapacity, kNot, kIdle, kNot, kNot, kIdle, kNot},
-    {StackPart::kExpertStash, kNot, kIdle, kNot, kNot, kIdle, kNot},
-    {StackPart::kOffloadLayers, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kExpertCapacity, kYet, kIdle, kYet, kNot, kIdle, kNot},
+    {StackPart::kExpertStash, kYet, kIdle, kYet, kNot, kIdle, kNot},
+    {StackPart::kOffloadLayers, kHeld, kNot, kHeld, kNot, kNot, kNot},
 });
 
 // Whether the table has one row for each of `count` keys, in the order of the enum.

@@ -117,6 +117,10 @@ Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inp
 
 void add_environment(const LaunchCommand& command, ImportedPlan& plan) {
   if (command.blocks_launches) plan.parts[StackPart::kBlockingLaunches] = 1;
+  if (command.uses_tf32) {
+    plan.parts[StackPart::kFp32Matmul] =
+        static_cast<std::int64_t>(*command.uses_tf32 ? Fp32Matmul::kTf32 : Fp32Matmul::kIeee);
+  }
   if (!command.expandable_segments) return;
   plan.parts[StackPart::kExpandableSegments] = *command.expandable_segments ? 1 : 0;
 }
@@ -125,6 +129,7 @@ PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const Imp
   PartValues parts = overlap_parts(options, read.plan);
   parts.merge(context_parts(options, read.plan));
   parts.merge(dispatch_parts(options, read.model));
+  parts.merge(loss_parts(options));
   const bool plain_softmax = has_option(options, "--no-masked-softmax-fusion");
   if (plain_softmax && read.plan.attention == AttentionKind::kUnfused) {
     parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
@@ -164,6 +169,7 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
     result.outside.insert(result.outside.end(), unasked.begin(), unasked.end());
   }
   result.parts.merge(parts_of_megatron(all, result));
+  result.parts.merge(shard_parts(all, result.plan, size));
   if (const auto modules = recomputed_modules(all, result.plan)) {
     result.parts[StackPart::kRecomputeModules] = *modules;
   }

@@ -365,6 +365,8 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportIn
     if (at == std::string::npos) continue;
     command.expandable_segments = words->front().substr(at + kSwitch.size()).starts_with("True");
   }
+  const auto* tf32 = script.variables.find(kTf32Switch);
+  if (tf32 != nullptr && !tf32->empty()) command.uses_tf32 = tf32->front() == "1";
   command.blocks_launches = blocking != nullptr && *blocking == std::vector<std::string>{"1"};
   command.files = std::move(script.files);
   command.missing = std::move(script.missing);

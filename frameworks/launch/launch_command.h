@@ -31,6 +31,7 @@ struct LaunchCommand {
   bool is_whole = false;         // with is_log: from a YAML file; list unread options as ignored
   bool blocks_launches = false;  // CUDA_LAUNCH_BLOCKING=1
   std::optional<bool> expandable_segments = {};  // from PYTORCH_CUDA_ALLOC_CONF, if stated
+  std::optional<bool> uses_tf32 = {};            // from kTf32Switch, if stated
 };
 
 // Returns the training command with the most options. If an option is repeated, the last value
@@ -63,7 +64,7 @@ std::optional<Result<ImportedPlan>> import_started_recipe(const LaunchCommand& c
 Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inputs);
 
 // Adds software parts that environment variables select: expandable segments of PyTorch's
-// allocator, and blocking CUDA launches.
+// allocator, blocking CUDA launches, and TF32.
 void add_environment(const LaunchCommand& command, ImportedPlan& plan);
 
 // Imports a plan from Megatron-LM's options, which may come from a script, a log or a configuration
@@ -80,8 +81,19 @@ PartValues take_parts(std::vector<LaunchOption>& options, const ModelSpec& model
 // Removes the options for the dtypes of Adam's two moments and sets the part. Error if the two
 // dtypes differ.
 Status take_moments(std::vector<LaunchOption>& options, PartValues& parts);
-// Adds Megatron's options of Muon.
-void add_muon(const PlanFile& file, LaunchOptions& out);
+// Adds Megatron's options of Muon, the loss and offloaded activations.
+void add_mechanisms(LaunchStack stack, const PlanFile& file, const StackSpec& software,
+                    LaunchOptions& out);
+// Adds the number of replicas of the sharded state, if there are several. `node_gpus`: GPUs of an
+// NVLink domain that the job uses.
+void add_shard_instances(const Plan& plan, std::int64_t node_gpus, std::int64_t shard_group,
+                         LaunchOptions& out);
+// Returns the loss head. Without its option Megatron's fusion is off. Empty for kernels of
+// Transformer Engine.
+PartValues loss_parts(const std::vector<LaunchOption>& options);
+// Returns the shard group that the number of replicas implies; empty for one replica.
+PartValues shard_parts(const std::vector<LaunchOption>& options, const Plan& plan,
+                       const LaunchSize& size);
 // Removes the options of Muon, expert buffers and activation offloading, and sets the corresponding
 // parts.
 Status take_mechanisms(std::vector<LaunchOption>& options, PartValues& parts);

@@ -20,8 +20,8 @@ constexpr const char* kOrderedKernels = "export CUDA_DEVICE_MAX_CONNECTIONS=1\n"
 
 std::string shell_name(LaunchStack stack) { return fmt::format("{}.sh", name_of(stack)); }
 
-// Returns export lines for PyTorch's allocator and blocking CUDA launches, if the plan sets these
-// parts.
+// Returns export lines for PyTorch's allocator, blocking CUDA launches and TF32, if the plan sets
+// these parts.
 std::string part_lines(const PartValues& parts) {
   std::string lines;
   const auto expands = parts.find(StackPart::kExpandableSegments);
@@ -31,6 +31,11 @@ std::string part_lines(const PartValues& parts) {
   }
   const auto blocks = parts.find(StackPart::kBlockingLaunches);
   if (blocks != parts.end() && blocks->second != 0) lines += "export CUDA_LAUNCH_BLOCKING=1\n";
+  const auto matmul = parts.find(StackPart::kFp32Matmul);
+  if (matmul != parts.end()) {
+    const bool is_tf32 = matmul->second == static_cast<std::int64_t>(Fp32Matmul::kTf32);
+    lines += fmt::format("export {}={}\n", kTf32Switch, is_tf32 ? 1 : 0);
+  }
   return lines;
 }
 
@@ -61,8 +66,8 @@ LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize&
 
 Result<Files> export_megatron(const PlanFile& file, const LaunchSize& size,
                               const StackSpec& software) {
-  TPSIM_TRY(const LaunchOptions options,
-            megatron_settings(LaunchStack::kMegatronLm, file, software));
+  TPSIM_TRY(LaunchOptions options, megatron_settings(LaunchStack::kMegatronLm, file, software));
+  add_shard_instances(file.plan, size.domain_gpus, software.parts.shard_group, options);
   return Files{shell_file(LaunchStack::kMegatronLm, file, size, options,
                           expert_lines(file, size, software))};
 }
@@ -76,7 +81,8 @@ Result<Files> export_deepspeed(const PlanFile& file, const LaunchSize& size) {
 
 // Writes two files. The shell file states the number of GPUs, which the YAML cannot state.
 Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size, const StackSpec& software) {
-  TPSIM_TRY(const LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, software));
+  TPSIM_TRY(LaunchOptions options, megatron_settings(LaunchStack::kNemo, file, software));
+  add_shard_instances(file.plan, size.domain_gpus, software.parts.shard_group, options);
   TPSIM_TRY(const NemoPrecision precision, nemo_precision(file.plan, options));
   LaunchOptions launcher;
   launcher.add("--config-file", kYamlFile);

@@ -231,8 +231,8 @@ Launcher launcher_of(LaunchStack stack) {
 
 Status check_launch_rules(LaunchStack stack, const PlanFile& file, const StackSpec& software) {
   const LaunchRule* rule = broken_rule(launcher_of(stack), file.model, file.plan);
-  const PartRule* part_rule =
-      broken_part_rule(launcher_of(stack), with_parts(software, file.parts), file.model, file.plan);
+  const PartRule* part_rule = broken_file_rule(launcher_of(stack), with_parts(software, file.parts),
+                                               file.model, file.plan, file.profile);
   if (rule == nullptr && part_rule != nullptr) {
     return cannot_express(stack, part_rule->what, part_rule->why);
   }

@@ -29,6 +29,8 @@ inline constexpr const char* kConfigMapFile = "configmap.yaml";
 // and its variables are used elsewhere.
 inline constexpr std::string_view kShellLine = "# shellcheck shell=bash disable=SC2034\n";
 std::string without_shell_line(std::string_view text);
+// Environment variable of PyTorch that allows TF32 in fp32 GEMMs.
+inline constexpr const char* kTf32Switch = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE";
 
 // An option such as "--tensor-model-parallel-size 8". The value of a switch is empty.
 struct LaunchOption {

@@ -53,7 +53,8 @@ constexpr std::string_view kMegatron =
     "--no-initialization --no-load-* --no-log-* --no-masked-softmax-fusion --no-mmap-bin-files "
     "--no-persist-layer-norm --no-position-embedding --no-query-key-layer-scaling --no-save-* "
     "--no-scaled-init --no-use-* --no-weight-decay-* --node-rank --num-ckpt-* "
-    "--num-dataset-builder-threads --num-distributed-ckpt-* --num-workers --nvtx* --one-logger-* "
+    "--num-dataset-builder-threads --num-distributed-ckpt-* "
+    "--num-workers --nvtx* --one-logger-* "
     "--optimizer --original-max-position-embeddings --overlap-cpu-optimizer-d2h-h2d "
     "--overlap-param-gather-with-optimizer-step --persist-layer-norm --pin-cpu-* "
     "--override-lr* --override-opt* --padded-vocab-size --patch-tokenizer-type "
@@ -86,7 +87,7 @@ constexpr std::string_view kNemo =
     "optimizer.* optim.* scheduler.* dataset.* logger.* log.* resume.* tokenizer* rng.* "
     "validation.* "
     "profiling.* trainer.* dir name seed tensor_inspect.* ft.* inprocess_restart.* env_vars.* "
-    "train.train_* train.eval_* model.fp8_amax_* model.cross_entropy_* model.init_* model.qk_clip* "
+    "train.train_* train.eval_* model.fp8_amax_* model.init_* model.qk_clip* "
     "model.moe_router_load_balancing_* model.rotary_* model.rope_* checkpoint.* "
     "dist.distributed_timeout* "
     "ddp.average_in_collective ddp.check_for_* ddp.bucket_size rerun_state_machine.* straggler.* "
@@ -151,8 +152,6 @@ constexpr LeftOver kRefused[] = {
     {"model.cpu_offloading_activations --cpu-offloading-activations",
      "tpsim models offloaded activations only", "true True"},
     {"model.heterogeneous_layers_config*", "name the model that has these blocks: --model NAME"},
-    {"ddp.num_distributed_optimizer_instances",
-     "tpsim models sharding over all data-parallel ranks only", "1"},
     {"ddp.outer_dp_sharding_strategy", "tpsim models sharding over all data-parallel ranks only",
      "no_shard"},
     {"model.dsa_indexer_loss_coeff model.dsa_indexer_use_sparse_loss --dsa-indexer-loss-coeff "
@@ -174,8 +173,6 @@ constexpr LeftOver kRefused[] = {
     {"--partition-activations --distribute-saved-activations",
      "tpsim models unpartitioned checkpointed activations only"},
     {"--use-torch-fsdp2", "tpsim models Megatron's own FSDP only: --use-megatron-fsdp"},
-    {"--num-distributed-optimizer-instances",
-     "tpsim models sharding over all data-parallel ranks only", "1"},
     {"--hierarchical-context-parallel-sizes", "tpsim models flat context-parallel groups only"},
     {"--curriculum-learning", "tpsim models a constant sequence length only"},
     {"peft peft.* model.peft.*", kAllWeights, "none None null"},

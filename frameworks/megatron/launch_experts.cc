@@ -15,7 +15,6 @@
 namespace tpsim {
 namespace {
 
-constexpr const char* kGroupedGemm = "--moe-grouped-gemm";  // always predicted and exported
 constexpr const char* kDispatcherType = "--moe-token-dispatcher-type";
 constexpr const char* kFlexBackend = "--moe-flex-dispatcher-backend";
 constexpr const char* kDeepEp = "--moe-enable-deepep";  // older option for DeepEP
@@ -31,6 +30,7 @@ struct ExpertSwitch {
   std::string_view off = {};  // value if the switch is absent; empty: unknown
 };
 constexpr ExpertSwitch kSwitches[] = {
+    {"--moe-grouped-gemm", StackPart::kExpertKernel, "grouped", "looped"},
     {"--moe-permute-fusion", StackPart::kPermute, "fused", "unfused"},
     {"--moe-router-fusion", StackPart::kRouterKernel, "fused", "torch"},
     {"--moe-router-force-load-balancing", StackPart::kExpertLoad, "balanced"},
@@ -159,7 +159,6 @@ void add_megatron_experts(const ModelSpec& model, LaunchOptions& out) {
   out.add("--num-experts", model.experts.count);
   out.add("--moe-ffn-hidden-size", model.ffn_hidden);
   out.add("--moe-router-topk", model.experts.per_token);
-  out.add(kGroupedGemm);
   if (model.experts.per_token == 1) out.add("--moe-router-pre-softmax");
   out.add("--moe-router-load-balancing-type", "none");
   if (model.experts.dropless) return;
@@ -199,7 +198,6 @@ void read_megatron_dispatch(LaunchOptionReader& in, const ModelSpec& model) {
   const std::string type = in.text(kDispatcherType).value_or("allgather");
   const std::string backend = in.text(kFlexBackend).value_or("deepep");
   const bool deep = in.flag(kDeepEp);
-  in.flag(kGroupedGemm);
   for (const ExpertSwitch& one : kSwitches) in.flag(one.option);
   if (!has_experts(model)) return;
   const bool exchanges = type == "allgather" || type == "alltoall" || type == kSeq;

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/software/launched_models.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_command.h"
 
 namespace tpsim {
 namespace {
@@ -62,11 +62,19 @@ void add_sharding(const Plan& plan, LaunchOptions& out) {
 }
 
 // Adds the data-parallel overlaps of the software. Overlapping parameter all-gathers requires a
-// distributed optimizer.
-void add_overlap(const Plan& plan, const TrainingOptions& training, LaunchOptions& out) {
-  if (!has_replicas(plan) || !training.overlap_gradient_reduction) return;
-  out.add(kOverlapReduction);
-  if (plan.zero > 0 && training.overlap_parameter_gather) out.add(kOverlapGather);
+// distributed optimizer and overlapped reductions (training/arguments.py:1024). Recipes of
+// Megatron-Bridge switch both on.
+void add_overlap(LaunchStack stack, const Plan& plan, const TrainingOptions& training,
+                 LaunchOptions& out) {
+  if (!has_replicas(plan)) return;
+  const bool reduces = training.overlap_gradient_reduction;
+  const bool gathers = reduces && plan.zero > 0 && training.overlap_parameter_gather;
+  const auto add = [&](const char* option, bool is_on) {
+    if (is_on) out.add(option);
+    if (!is_on && stack == LaunchStack::kNemo) out.add(option, std::string("false"));
+  };
+  add(kOverlapReduction, reduces);
+  add(kOverlapGather, gathers);
 }
 
 void add_precision(const Plan& plan, LaunchOptions& out) {
@@ -182,6 +190,7 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
   }
   add_plan(stack, file.model, file.plan, options);
   add_parts(stack, file, options);
+  add_mechanisms(stack, file, software, options);
   if (file.plan.degrees.cp > 1) {
     const CpCommType exchange = software.parts.cp_comm_type;
     if (exchange == CpCommType::kTorchRing) {
@@ -192,7 +201,7 @@ Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
   }
   TPSIM_TRY_STATUS(add_megatron_dispatch(file, software, options));
   add_recomputed_modules(file, options);
-  add_overlap(file.plan, software.training, options);
+  add_overlap(stack, file.plan, software.training, options);
   return options;
 }
 

@@ -79,6 +79,11 @@ bool has_sequence_parallel(LaunchStack, const PlanFile& file) {
   return file.plan.sequence_parallel;
 }
 bool is_interleaved(LaunchStack, const PlanFile& file) { return file.plan.virtual_stages > 1; }
+bool is_flash(LaunchStack, const PlanFile& file) {
+  return file.plan.attention == AttentionKind::kFlash;
+}
+
+constexpr const char* kFlashVersion = "--flash-attention-version";
 
 struct PartOption {
   std::string_view option;
@@ -109,6 +114,8 @@ constexpr PartOption kParts[] = {
     {"--cuda-graph-impl", StackPart::kCudaGraphs, "full", "transformer_engine"},
     {"--cuda-graph-impl", StackPart::kCudaGraphs, "full_iteration", "full_iteration"},
     {"--attention-backend", StackPart::kAttentionKernel, "cudnn", "fused"},
+    {kFlashVersion, StackPart::kAttentionKernel, "flash2", "2", is_flash},
+    {kFlashVersion, StackPart::kAttentionKernel, "flash3", "3", is_flash},
 };
 
 // Returns the CUDA graph scopes that the options state, as a set of bits. Nothing if there are
@@ -160,8 +167,13 @@ void add_attention(const PlanFile& file, LaunchOptions& out) {
   const auto asked = file.parts.find(StackPart::kAttentionKernel);
   const auto kernel = static_cast<AttentionKernel>(asked == file.parts.end() ? 0 : asked->second);
   const bool flash = file.plan.attention == AttentionKind::kFlash;
-  const bool cudnn = flash && kernel == AttentionKernel::kCudnn;
-  out.add("--attention-backend", cudnn ? "fused" : std::string(name_of(file.plan.attention)));
+  std::string backend(name_of(file.plan.attention));
+  if (flash && kernel == AttentionKernel::kCudnn) backend = "fused";
+  // The plan has the fastest kernel of the GPU, which Transformer Engine selects.
+  if (flash && (kernel == AttentionKernel::kBest || kernel == AttentionKernel::kMegatron)) {
+    backend = "auto";
+  }
+  out.add("--attention-backend", std::move(backend));
   if (!flash && kernel == AttentionKernel::kTorch) out.add("--no-masked-softmax-fusion");
 }
 
@@ -303,7 +315,6 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
   }
   add_graphs(file, out);
   add_moments(file, out);
-  add_muon(file, out);
 }
 
 Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {

@@ -1,5 +1,5 @@
-// Reads Megatron-Core's options for four software parts: Muon, expert buffers of fixed size,
-// offloaded activations, and weights that several multi-token prediction layers share. Rules:
+// Writes and reads Megatron-Core's options for mechanisms that need several options: Muon, the
+// loss, replicas of shards, expert buffers of fixed size, offloaded activations. Rules:
 // megatron/core/transformer/transformer_config.py and optimizer/optimizer_config.py of d98e8a6.
 #include <fmt/format.h>
 
@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/software/optimizer_kinds.h"
 #include "frameworks/launch/launch_command.h"
+#include "lowering/passes/shard_groups.h"
 
 namespace tpsim {
 namespace {
@@ -16,6 +17,10 @@ namespace {
 using Options = std::vector<LaunchOption>;
 
 constexpr const char* kMuonTpMode = "--muon-tp-mode";
+constexpr const char* kOffloadedLayers = "--cpu-offloading-num-layers";
+constexpr const char* kLossFusion = "--cross-entropy-loss-fusion";
+constexpr const char* kLossFusionBy = "--cross-entropy-fusion-impl";
+constexpr const char* kShardInstances = "--num-distributed-optimizer-instances";
 
 // Removes the option and returns its value; empty if it is absent.
 std::string taken_value(Options& options, std::string_view name) {
@@ -86,7 +91,7 @@ Status take_expert_buffers(Options& options, PartValues& parts) {
 }
 
 Status take_offloaded_layers(Options& options, PartValues& parts) {
-  const std::string layers = taken_value(options, "--cpu-offloading-num-layers");
+  const std::string layers = taken_value(options, kOffloadedLayers);
   if (!taken_switch(options, "--cpu-offloading")) return Ok{};
   const auto count = parse_number<std::int64_t>(layers);
   if (!count || *count < 1 || *count > 1 << 12) {
@@ -96,8 +101,6 @@ Status take_offloaded_layers(Options& options, PartValues& parts) {
   parts[StackPart::kOffloadLayers] = *count;
   return Ok{};
 }
-
-}  // namespace
 
 void add_muon(const PlanFile& file, LaunchOptions& out) {
   const auto stated = [&](StackPart part) { return file.parts.find(part); };
@@ -109,9 +112,66 @@ void add_muon(const PlanFile& file, LaunchOptions& out) {
   out.add(kMuonTpMode, text_of(row_of(StackPart::kMuonTpMode), mode->second));
 }
 
+// Megatron's own fused kernels. Transformer Engine's ("te") are another loss head, and the checks
+// of d98e8a6 refuse them (training/arguments.py:1697).
+void add_loss(LaunchStack stack, LossHead head, LaunchOptions& out) {
+  if (head == LossHead::kVocabParallelFused) {
+    out.add(kLossFusion);
+    out.add(kLossFusionBy, std::string("native"));
+  } else if (stack == LaunchStack::kNemo && head == LossHead::kVocabParallel) {
+    out.add(kLossFusion, std::string("false"));  // recipes switch the fusion on
+  }
+}
+
+void add_offloaded_layers(std::int64_t layers, LaunchOptions& out) {
+  if (layers == 0) return;
+  out.add("--cpu-offloading");
+  out.add(kOffloadedLayers, layers);
+}
+
+}  // namespace
+
+void add_mechanisms(LaunchStack stack, const PlanFile& file, const StackSpec& software,
+                    LaunchOptions& out) {
+  add_muon(file, out);
+  add_loss(stack, software.parts.loss_head, out);
+  add_offloaded_layers(software.parts.offload_layers, out);
+}
+
+void add_shard_instances(const Plan& plan, std::int64_t node_gpus, std::int64_t shard_group,
+                         LaunchOptions& out) {
+  const std::int64_t instances = data_ranks(plan) / shard_ranks(plan, node_gpus, shard_group);
+  if (instances > 1) out.add(kShardInstances, instances);
+}
+
+PartValues loss_parts(const std::vector<LaunchOption>& options) {
+  const LaunchOption* const kernels = find_option(options, kLossFusionBy);
+  const bool is_fused = has_option(options, kLossFusion);
+  if (is_fused && kernels != nullptr && kernels->value == "te") return {};
+  const LossHead head = is_fused ? LossHead::kVocabParallelFused : LossHead::kVocabParallel;
+  return {{StackPart::kLossHead, static_cast<std::int64_t>(head)}};
+}
+
+PartValues shard_parts(const std::vector<LaunchOption>& options, const Plan& plan,
+                       const LaunchSize& size) {
+  const LaunchOption* const said = find_option(options, kShardInstances);
+  const auto instances = said == nullptr ? std::nullopt : parse_number<std::int64_t>(said->value);
+  if (!instances || *instances <= 1 || plan.zero == 0) return {};
+  const std::int64_t group = data_ranks(plan) / *instances * plan.degrees.tp;
+  // A host with fewer GPUs may be part of a larger NVLink domain.
+  constexpr std::int64_t kUsualNode = 8;
+  const bool is_node = size.nodes > 1 && group == size.gpus_per_node && group >= kUsualNode;
+  return {{StackPart::kShardGroup, is_node ? kShardOverNode : group}};
+}
+
 Status take_mechanisms(std::vector<LaunchOption>& options, PartValues& parts) {
   TPSIM_TRY_STATUS(take_muon(options, parts));
   TPSIM_TRY_STATUS(take_expert_buffers(options, parts));
+  if (!loss_parts(options).empty()) {  // read by parts_of_megatron()
+    drop_option(options, kLossFusion);
+    drop_option(options, kLossFusionBy);
+  }
+  drop_option(options, kShardInstances);
   return take_offloaded_layers(options, parts);
 }
 

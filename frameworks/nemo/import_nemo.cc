@@ -92,6 +92,8 @@ void leave_unsaid_to_the_recipe(const std::vector<FlatSetting>& settings, PartVa
       {StackPart::kDispatcher, "model.moe_token_dispatcher_type"},
       {StackPart::kPermute, "model.moe_permute_fusion"},
       {StackPart::kRouterKernel, "model.moe_router_fusion"},
+      {StackPart::kExpertKernel, "model.moe_grouped_gemm"},
+      {StackPart::kLossHead, "model.cross_entropy_loss_fusion"},
   };
   for (const auto& [part, key] : kSaidBy) {
     if (!has_key(settings, key)) parts.erase(part);
@@ -137,6 +139,7 @@ Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, Import
                                                {size, command.options, false, differences},
                                                result.model, *inputs.left)));
   parts.merge(parts_of_megatron(all, result));
+  parts.merge(shard_parts(all, result.plan, size));
   if (!run.is_whole) leave_unsaid_to_the_recipe(run.settings, parts);
   if (const auto modules = recomputed_modules(all, result.plan)) {
     parts[StackPart::kRecomputeModules] = *modules;

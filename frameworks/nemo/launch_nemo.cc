@@ -42,7 +42,9 @@ constexpr NemoSection kNemoSections[] = {
      "pipeline-model-parallel-layout hybrid-layer-pattern sequence-parallel bf16 fp16 "
      "fp8-format:fp8 fp8-recipe "
      "fp8-param-gather:fp8_param fp4-format:fp4 fp4-recipe recompute-granularity "
-     "recompute-method recompute-num-layers recompute-modules attention-backend transformer-impl "
+     "recompute-method recompute-num-layers recompute-modules attention-backend "
+     "flash-attention-version "
+     "transformer-impl cross-entropy-loss-fusion cross-entropy-fusion-impl "
      "decoder-first-pipeline-num-layers:num_layers_in_first_pipeline_stage "
      "decoder-last-pipeline-num-layers:num_layers_in_last_pipeline_stage "
      "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split "
@@ -67,7 +69,7 @@ constexpr NemoSection kNemoSections[] = {
     {"ddp",
      "fp8-param-gather use-distributed-optimizer use-megatron-fsdp "
      "data-parallel-sharding-strategy "
-     "accumulate-allreduce-grads-in-fp32:grad_reduce_in_fp32 "
+     "num-distributed-optimizer-instances accumulate-allreduce-grads-in-fp32:grad_reduce_in_fp32 "
      "grad-reduce-in-bf16:grad_reduce_in_fp32 overlap-grad-reduce overlap-param-gather"},
     {"comm_overlap",
      "overlap-moe-expert-parallel-comm delay-wgrad-compute tp-comm-overlap "

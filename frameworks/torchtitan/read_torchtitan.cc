@@ -54,7 +54,8 @@ void read_data_parallel(LaunchOptionReader& in, const LaunchSize& size, Plan& pl
   if (reshard == "default") reshard = shards == 1 ? "" : plan.degrees.pp > 1 ? "never" : "always";
   if (copies > 1 && shards > 1) {
     const std::int64_t group = shards * plan.degrees.tp * plan.degrees.cp;
-    const bool is_node = size.nodes > 1 && group == size.gpus_per_node;
+    constexpr std::int64_t kUsualNode = 8;  // a smaller host may be part of a larger NVLink domain
+    const bool is_node = size.nodes > 1 && group == size.gpus_per_node && group >= kUsualNode;
     parts[StackPart::kShardGroup] = is_node ? kShardOverNode : group;
   }
   if (!reshard.empty() && reshard != "always" && reshard != "never") {

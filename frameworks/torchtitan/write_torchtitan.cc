@@ -45,7 +45,7 @@ std::int64_t shard_degree(const PlanFile& file, const LaunchSize& size) {
   if (plan.zero < 2) return 1;
   const std::int64_t group = part_of(file, StackPart::kShardGroup, kShardOverAll);
   if (group == kShardOverAll) return plan.degrees.dp;
-  const std::int64_t fewer = shards_in(plan, group == kShardOverNode ? size.gpus_per_node : group);
+  const std::int64_t fewer = shards_in(plan, group == kShardOverNode ? size.domain_gpus : group);
   return fewer > 0 ? fewer : plan.degrees.dp;
 }
 

@@ -5,15 +5,19 @@
 namespace tpsim {
 
 std::int64_t shard_ranks(const Scenario& scenario, const Plan& plan) {
+  return shard_ranks(plan, node_size(scenario.cluster, gpu_count(plan)),
+                     scenario.stack.parts.shard_group);
+}
+
+std::int64_t shard_ranks(const Plan& plan, std::int64_t node_gpus, std::int64_t shard_group) {
   const std::int64_t all = data_ranks(plan);
-  const std::int64_t asked = scenario.stack.parts.shard_group;
-  if (asked == kShardOverAll || plan.zero == 0) return all;
-  const GroupPlacement data =
-      place_group(plan, GroupKind::kData, node_size(scenario.cluster, gpu_count(plan)));
+  if (shard_group == kShardOverAll || plan.zero == 0) return all;
+  const GroupPlacement data = place_group(plan, GroupKind::kData, node_gpus);
   const std::int64_t tp = plan.degrees.tp;
-  const std::int64_t shards = asked == kShardOverNode ? data.ranks_per_node : asked / tp;
+  const std::int64_t shards =
+      shard_group == kShardOverNode ? data.ranks_per_node : shard_group / tp;
   const std::int64_t of_experts = expert_tensor_ranks(plan) * plan.degrees.ep;
-  const bool whole = asked == kShardOverNode || asked % tp == 0;
+  const bool whole = shard_group == kShardOverNode || shard_group % tp == 0;
   const bool divides = whole && shards > 1 && all % shards == 0 && shards % plan.degrees.cp == 0 &&
                        shards * plan.degrees.tp % of_experts == 0;
   return divides ? std::min(shards, all) : all;

@@ -345,6 +345,7 @@ class PlanReport(ScenarioReport):
     plans: Tuple[Plan, ...]
     assumed: Optional[Assumed] = None
     parts_searched: Optional[Tuple[TriedParts, ...]] = None
+    parts_not_searched: Optional[Tuple[TriedParts, ...]] = None
 
     @property
     def best(self) -> Plan:

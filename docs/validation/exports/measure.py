@@ -44,7 +44,7 @@ START = ("import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
          "runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)")
 # Options of settings whose names in plan files differ, and settings that follow from others.
 FOLLOWING = {"stage_layers", "recompute_blocks", "dp", "etp", "schedule"}
-LACKING = "export does not support"  # in errors about features that the framework lacks
+LACKING = ("export does not support", "has no option for")  # in errors about features that the framework lacks
 TOLERANCE = 1e-9
 
 
@@ -86,7 +86,8 @@ def drawn(generator, models):
 
 def reason(text):
     """An error without the names of files, numbers and values, for grouping."""
-    line = text.strip().splitlines()[0] if text.strip() else "no message"
+    lines = text.strip().splitlines() or ["no message"]
+    line = next((one for one in lines if one.startswith("tpsim: error: ")), lines[0])
     line = re.sub(r"^tpsim: error: ", "", line)
     line = re.sub(r"/[\w./+-]*/", "", line)
     return re.sub(r"\d[\d.,e+-]*", "N", line)[:150]
@@ -302,7 +303,7 @@ def report(arguments, cases, no_plans):
     accepted = sum(count for outcome, count in outcomes.items() if outcome.startswith("accepted"))
     equal = sum(count for outcome, count in outcomes.items() if outcome.endswith(", equal"))
     accepted_text = f"{accepted} accepted" if arguments.check else "not judged"
-    lacking = sum(outcome == "not written" and LACKING in text for _, outcome, text, _ in cases)
+    lacking = sum(outcome == "not written" and any(one in text for one in LACKING) for _, outcome, text, _ in cases)
     able = len(cases) - lacking
     print(f"{arguments.to}, seed {arguments.seed}{', one change' if arguments.change else ''}: {len(cases)} plans, "
           f"{written} written ({100 * written / max(1, len(cases)):.1f} %; {100 * written / max(1, able):.1f} % of {able} "

@@ -126,8 +126,12 @@ TEST_CASE("Megatron-LM's files leave out encoders, and export says so") {
   REQUIRE(checked->loss.lost.size() == 1);
   CHECK(checked->loss.lost.front().from == "vision");
   CHECK(checked->loss.memory_back < checked->loss.memory);
-  CHECK(check_loss(base.target, checked->loss).ok());
-  // The saving does not hide a setting that the files lose.
+  const Status text_only = check_loss(base.target, checked->loss);
+  REQUIRE_FALSE(text_only.ok());
+  CHECK_THAT(text_only.error().message,
+             Catch::Contains("megatron-lm has no option for encoders (vision)"));
+  CHECK_THAT(text_only.error().hint, Catch::Contains("--allow-loss"));
+  // The message also names a setting that the files lose.
   const std::int64_t torch = static_cast<std::int64_t>(KernelFusion::kTorch);
   const Exported slower = exported_of(base, "", {{StackPart::kNormKernel, torch}});
   const auto lossy = checked_export(base.target, slower.file, slower.scenario, slower.own);

@@ -34,5 +34,7 @@ TRAIN_ARGS=(
   --use-distributed-optimizer
   --bf16
   --accumulate-allreduce-grads-in-fp32
-  --attention-backend flash
+  --attention-backend auto
+  --cross-entropy-loss-fusion
+  --cross-entropy-fusion-impl native
 )

@@ -1,0 +1,78 @@
+#include "app/answers/untried_parts.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "core/software/part_rules.h"
+#include "frameworks/launch/held_settings.h"
+#include "frameworks/launch/launch_settings.h"
+#include "sim/step/simulate.h"
+
+namespace tpsim::app {
+namespace {
+
+struct UntriedPart {
+  StackPart part;
+  std::string_view word;
+};
+constexpr UntriedPart kUntriedParts[] = {
+    {StackPart::kDispatcher, "hybridep"},
+    {StackPart::kDispatcher, "deepep"},
+    {StackPart::kRouterKernel, "fused"},
+    {StackPart::kPermute, "fused"},
+    {StackPart::kEpOverlap, "on"},
+    {StackPart::kTpOverlap, "userbuffers"},
+    {StackPart::kOverlapGradientReduction, "on"},
+    {StackPart::kCudaGraphs, "attn"},
+    {StackPart::kCudaGraphs, "attn,moe_router,moe_preprocess"},
+    {StackPart::kLossHead, "vocab_parallel_fused"},
+    {StackPart::kCompile, "on"},
+};
+constexpr double kLeastGain = 0.01;
+constexpr double kAcceptedChance = 0.05;  // of running out of memory, as in searches
+
+std::optional<LaunchStack> launch_stack_of(Launcher launcher) {
+  for (const LaunchStack stack : all_of<LaunchStack>()) {
+    if (launcher != Launcher::kNone && launcher_of(stack) == launcher) return stack;
+  }
+  return std::nullopt;
+}
+
+bool is_varied(const NamedScenario& named, StackPart part) {
+  return named.parts.contains(part) ||
+         std::any_of(named.tried.begin(), named.tried.end(),
+                     [&](const TriedParts& one) { return one.parts.contains(part); });
+}
+
+}  // namespace
+
+std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedRun& best) {
+  const Scenario& scenario = named.scenario;
+  const auto launcher = launch_stack_of(scenario.stack.launcher);
+  std::vector<TriedParts> gains;
+  if (!launcher) return gains;
+  const Seconds enough = (1 - kLeastGain) * best.predicted.step;
+  for (const UntriedPart& one : kUntriedParts) {
+    const PartRow& row = row_of(one.part);
+    const std::int64_t value = parse_value(row, one.word).value();
+    const bool is_held = held(*launcher, one.part, value) == Held::kWritten;
+    if (!is_held || is_varied(named, one.part) || row.get(scenario.stack) == value) continue;
+    Scenario other = scenario;
+    other.stack = with_parts(scenario.stack, {{one.part, value}});
+    if (broken_file_rule(other.stack.launcher, other.stack, other.model, best.plan,
+                         named.profile) != nullptr) {
+      continue;
+    }
+    const Result<Prediction> predicted = simulate(other, best.plan);
+    if (!predicted.ok() || predicted->step > enough) continue;
+    if (fits_in_memory(*predicted, kAcceptedChance)) {
+      gains.push_back({{{one.part, value}}, predicted->step});
+    }
+  }
+  std::sort(gains.begin(), gains.end(),
+            [](const TriedParts& a, const TriedParts& b) { return *a.step < *b.step; });
+  return gains;
+}
+
+}  // namespace tpsim::app
