@@ -38,6 +38,7 @@ function(tpsim_add_page)
       -DCMAKE_BUILD_TYPE=Release "-DCMAKE_TOOLCHAIN_FILE=${TPSIM_EMSCRIPTEN_TOOLCHAIN}"
       "-DTPSIM_IMGUI_SOURCE=${TPSIM_IMGUI_SOURCE}"
       "-DTPSIM_HOST_INCLUDE=${TPSIM_HOST_INCLUDE}" "-DTPSIM_INTER_DIR=${TPSIM_INTER_DIR}"
+      "-DTPSIM_VERSION=${PROJECT_VERSION}"
     BUILD_COMMAND ${environment} "${CMAKE_COMMAND}" --build <BINARY_DIR> --target tpsim_page
     INSTALL_COMMAND "${TPSIM_PAGE_PYTHON}" "<SOURCE_DIR>/pack_page.py" "<SOURCE_DIR>/page.html"
       "<BINARY_DIR>/tpsim_page.js" "<BINARY_DIR>/tpsim_page.wasm" "${PROJECT_SOURCE_DIR}/data"

@@ -18,8 +18,10 @@
 #include "gui/panels/actions.h"
 #include "gui/panels/keys.h"
 #include "gui/panels/session.h"
+#include "gui/views/answer.h"
 #include "gui/views/facts.h"
 #include "page/paths.h"
+#include "page/presses.h"
 #include "page/worker_search.h"
 
 namespace tpsim::gui {
@@ -63,33 +65,6 @@ const char* css_cursor() {
     default: return "default";
   }
 }
-
-// States of keys and buttons for the next frame. If one is pressed and released between two frames,
-// the next frame sees it pressed and the frame after that sees it released.
-class Presses {
- public:
-  void set(bool& state, bool is_down) {
-    if (is_down) {
-      state = true;
-      unseen_.push_back(&state);
-    } else if (std::find(unseen_.begin(), unseen_.end(), &state) != unseen_.end()) {
-      let_go_.push_back(&state);
-    } else {
-      state = false;
-    }
-  }
-  // Call after each frame. Returns whether a key or button is released in the next frame.
-  bool settle() {
-    const bool changes = !let_go_.empty();
-    for (bool* const state : let_go_) *state = false;
-    let_go_.clear();
-    unseen_.clear();
-    return changes;
-  }
-
- private:
-  std::vector<bool*> unseen_, let_go_;
-};
 
 class Page {
  public:
@@ -145,6 +120,7 @@ class Page {
     EM_ASM({ document.getElementById('canvas').style.cursor = UTF8ToString($0); }, css_cursor());
     ++frames_drawn_;
     mark_times();
+    write_text();
   }
 
   const char* facts_json() {
@@ -175,6 +151,19 @@ class Page {
     }
   }
 
+  // Writes the recommendation as text of the page, for screen readers, searches and printing.
+  void write_text() {
+    const Answer answer = answer_of(session_.views());
+    std::string text;
+    for (const std::string* one :
+         {&answer.use, &answer.limits, &answer.assumed, &answer.others, &answer.setup}) {
+      if (!one->empty()) text += (text.empty() ? "" : "\n") + *one;
+    }
+    if (text == text_) return;
+    text_ = std::move(text);
+    EM_ASM({ document.getElementById('answer').textContent = UTF8ToString($0); }, text_.c_str());
+  }
+
   // Resizes the canvas to the number of screen pixels that it covers, and returns the size.
   static std::array<int, 2> fitted_canvas() {
     const double ratio = emscripten_get_device_pixel_ratio();
@@ -199,7 +188,7 @@ class Page {
   WorkerSearch search_;
   Session session_;
   Presses presses_;
-  std::string facts_;
+  std::string facts_, text_;
   double last_ = 0;
   int frames_left_ = kFramesAfterInput;
   int frames_drawn_ = 0;
@@ -232,7 +221,12 @@ EM_BOOL on_wheel(int, const EmscriptenWheelEvent* event, void*) {
   const double notch = event->deltaMode == DOM_DELTA_PIXEL  ? 0.01
                        : event->deltaMode == DOM_DELTA_LINE ? 1.0 / 3
                                                             : 1.0;
-  ImGui::GetIO().MouseWheel -= static_cast<float>(event->deltaY * notch);
+  ImGuiIO& io = ImGui::GetIO();
+  double sideways = event->deltaX, down = event->deltaY;
+  // Some browsers report the wheel as sideways while Shift is held.
+  if (event->mouse.shiftKey && down == 0) std::swap(sideways, down);
+  io.MouseWheel -= static_cast<float>(down * notch);
+  io.MouseWheelH -= static_cast<float>(sideways * notch);
   page()->touch();
   return EM_TRUE;
 }
@@ -323,18 +317,19 @@ AppState first_state() {
   const bool is_dark = EM_ASM_INT({ return matchMedia('(prefers-color-scheme: dark)').matches; });
   state.theme = is_dark ? Theme::kDark : Theme::kLight;
   std::error_code code;
-  if (std::filesystem::exists(kMeasured, code)) {
-    state.measured_file = kMeasured;
-    state.detail = DetailTab::kMeasured;
-  }
   if (!std::filesystem::exists(kPlan, code)) return state;
   const Status opened = open_in_page(kPlan, state);
   if (!opened.ok()) {
     state.notice = to_string(opened.error());
     state.notice_is_error = true;
   }
-  EM_ASM({ document.title = UTF8ToString($0); },
-         fmt::format("tpsim: {} on {} GPUs", state.choice.model, state.choice.gpus).c_str());
+  const bool has_measured = std::filesystem::exists(kMeasured, code);
+  state.measured_file = has_measured ? kMeasured : "";  // not the path that a view has
+  if (has_measured) state.detail = DetailTab::kMeasured;
+  EM_ASM(
+      { document.title = UTF8ToString($0); },
+      fmt::format("tpsim " TPSIM_VERSION ": {} on {} GPUs", state.choice.model, state.choice.gpus)
+          .c_str());
   return state;
 }
 

@@ -198,7 +198,6 @@ constexpr ReportKey kCompareKeys[] = {
 
 constexpr ReportKey kComparedPlanKeys[] = {
     {"file model cluster profile stack", "text", "the plan file and its inputs"},
-    {"gpus", "whole", "number of GPUs"},
     {"fits", "bool", "whether the plan fits in memory"},
     {"terms_s", "terms", "terms of the step in seconds"},
     {"tokens_per_s_per_gpu gpu_hours_per_billion_tokens", "number", "speed and cost"},

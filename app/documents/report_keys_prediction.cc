@@ -108,7 +108,32 @@ constexpr ReportKey kStageMemoryKeys[] = {
     {"total", "number", "sum of the categories"},
 };
 
-constexpr ReportKey kTermsKeys[] = {{"*", "number", "seconds of this term"}};
+// A test compares the names with kStepTerms.
+constexpr ReportKey kTermsKeys[] = {
+    {"matmul", "number", "GEMMs outside of routed experts and attention cores"},
+    {"attention", "number", "attention cores"},
+    {"recurrence", "number", "scans and convolutions of recurrent layers"},
+    {"elementwise", "number", "norms, activations, dropout, residuals, casts"},
+    {"tensor_communication", "number", "exposed collectives of the tensor group"},
+    {"zero_communication", "number",
+     "exposed gathers and reductions of ZeRO 2 and 3 inside forward and backward"},
+    {"context_communication", "number", "exposed exchange of keys and values"},
+    {"expert_communication", "number", "exposed dispatch and combine of tokens"},
+    {"grouped_products", "number", "grouped GEMMs of routed experts"},
+    {"permutation", "number", "router, permute and unpermute of tokens"},
+    {"expert_imbalance", "number", "waiting for the expert-parallel rank with the most tokens"},
+    {"host_wait", "number", "waiting of the GPU for launches"},
+    {"pipeline_transfer", "number", "exposed sends between stages"},
+    {"pipeline_bubble", "number", "waiting for other stages"},
+    {"gradient_reduction", "number", "exposed reduction of gradients over the data group"},
+    {"tied_embedding", "number", "reduction of the word embeddings that two stages share"},
+    {"gradient_clipping", "number", "global norm and scaling of gradients"},
+    {"optimizer", "number", "update of the weights"},
+    {"weight_gather", "number", "exposed gather of updated weights over the data group"},
+    {"host_step", "number", "host work once per step"},
+    {"stragglers", "number", "waiting for the slowest rank of each step"},
+    {"unmodelled", "number", "mean excess of measured steps, for software without calibration"},
+};
 
 constexpr ReportKey kSourcesKeys[] = {
     {"exact_entries", "number", "measured in the profile at this size"},

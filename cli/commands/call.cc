@@ -28,13 +28,33 @@ Result<std::string> text_of(const JsonMember& member) {
   return bad_input(fmt::format("'{}' is {}, not text", member.key, kind_of(member.value)), kWhere);
 }
 
+// Returns the value of an option as on the command line: true is "on", a list is separated by
+// commas.
+Result<std::string> option_text(const std::string& key, const JsonValue& value) {
+  if (const auto* text = value.as<std::string>()) return *text;
+  if (const auto* is_on = value.as<bool>()) return std::string(*is_on ? "on" : "off");
+  if (const auto* whole = value.as<std::int64_t>()) return std::to_string(*whole);
+  if (const auto* number = value.as<double>()) return fmt::format("{}", *number);
+  const auto* list = value.as<JsonValue::Array>();
+  if (list == nullptr) {
+    return bad_input(
+        fmt::format("'{}' is {}, not a text, number, switch or list", key, kind_of(value)), kWhere);
+  }
+  std::string all;
+  for (const JsonValue& one : *list) {
+    TPSIM_TRY(const std::string text, option_text(key, one));
+    all += (all.empty() ? "" : ",") + text;
+  }
+  return all;
+}
+
 Status read_options(const JsonValue& value, CallRequest& request) {
   const auto* members = value.as<JsonValue::Object>();
   if (members == nullptr) {
     return bad_input(fmt::format("'options' is {}, not an object", kind_of(value)), kWhere);
   }
   for (const JsonMember& member : *members) {
-    TPSIM_TRY(request.options[member.key], text_of(member));
+    TPSIM_TRY(request.options[member.key], option_text(member.key, member.value));
   }
   return Ok{};
 }
@@ -98,11 +118,13 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
       return bad_input(fmt::format("does not accept the option {}", name), std::string(row.name),
                        meant(nearest(name, names)));
     }
-    if (found->value.empty() && !text.empty()) {
-      return bad_input(fmt::format("{} is a switch: its text must be empty", name),
-                       std::string(row.name), "leave the keyword out to disable the switch");
+    const bool is_switch = found->value.empty();
+    if (is_switch && text != "on" && text != "off") {
+      return bad_input(fmt::format("{} is a switch: its value must be true or false", name),
+                       std::string(row.name));
     }
-    arguments.set(found->opt, text);
+    if (!is_switch) arguments.set(found->opt, text);
+    if (is_switch && text == "on") arguments.set(found->opt, "");
   }
   return arguments;
 }

@@ -23,7 +23,7 @@ inline constexpr std::string_view kAnswerFormat = "tpsim-answer/1";
 // A request: options by keyword, with values as on the command line.
 struct CallRequest {
   std::string call;
-  std::map<std::string, std::string> options;  // {"micro_batch", "1,2"}; a switch has ""
+  std::map<std::string, std::string> options;  // {"micro_batch", "1,2"}; a switch: "on" or "off"
   std::optional<std::string> plan;             // text of a plan file
   std::optional<std::string> path;             // path of the file to read
   std::function<void(double)> progress;        // gets the completed share; stops the work by
@@ -58,6 +58,9 @@ struct CallKeyword {
 // Returns the keywords for the options of a command. Excludes options for output files, for running
 // ranks on this machine, and for the plan, which is a separate field of the request.
 std::vector<CallKeyword> call_keywords(Command command);
+// Returns the keywords for all options of a command but those that change how its report is
+// printed.
+std::vector<CallKeyword> command_keywords(Command command);
 
 // Returns the answer to one request as one line without newline. If the request fails, the line has
 // the error.

@@ -1,6 +1,7 @@
 // The calls of `tpsim call`. Each returns the document that its command prints with --json.
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "app/answers/log_answer.h"
@@ -119,15 +120,27 @@ Answer version(const Arguments&, const Request&) {
   return CallAnswer{.document = std::string(kVersion)};
 }
 
+// Functions of Python that start the command itself. These commands write files, train, or read
+// several files.
+constexpr std::array<std::pair<std::string_view, Command>, 4> kStartedByPython = {
+    {{"scaling", Command::kPlan},
+     {"compare", Command::kCompare},
+     {"calibrate", Command::kCalibrate},
+     {"run", Command::kRun}}};
+
+JsonValue json_of(const std::vector<CallKeyword>& keywords) {
+  return json_array(keywords, [](const CallKeyword& one) {
+    return json_object({{"name", one.name}, {"value", one.value}, {"takes_list", one.takes_list}});
+  });
+}
+
 Answer options(const Arguments&, const Request&) {
   JsonValue document = JsonValue::Object{};
   for (const CallRow& row : call_rows()) {
-    if (!row.command) continue;
-    document.set(std::string(row.name),
-                 json_array(call_keywords(*row.command), [](const auto& one) {
-                   return json_object(
-                       {{"name", one.name}, {"value", one.value}, {"takes_list", one.takes_list}});
-                 }));
+    if (row.command) document.set(std::string(row.name), json_of(call_keywords(*row.command)));
+  }
+  for (const auto& [name, command] : kStartedByPython) {
+    document.set(std::string(name), json_of(command_keywords(command)));
   }
   return CallAnswer{.document = std::move(document)};
 }
@@ -136,6 +149,20 @@ std::string keyword_of(const OptionRow& row) {
   std::string name = row.name.substr(row.name.find_first_not_of('-'));
   std::replace(name.begin(), name.end(), '-', '_');
   return name;
+}
+
+std::vector<CallKeyword> keywords_without(std::span<const Opt> left_out, Command command) {
+  const bool is_one_plan = command == Command::kSimulate || command == Command::kRun;
+  std::vector<CallKeyword> all;
+  for (const OptionRow& row : option_rows()) {
+    const bool is_left_out = std::find(left_out.begin(), left_out.end(), row.opt) != left_out.end();
+    if (is_left_out || !takes(command, row)) continue;
+    all.push_back({.opt = row.opt,
+                   .name = keyword_of(row),
+                   .value = row.value,
+                   .takes_list = row.many && !is_one_plan});
+  }
+  return all;
 }
 
 }  // namespace
@@ -163,20 +190,16 @@ const std::vector<CallRow>& call_rows() {
 }
 
 std::vector<CallKeyword> call_keywords(Command command) {
-  constexpr std::array kNotTaken = {Opt::kJson,         Opt::kMarkdown, Opt::kSave,  Opt::kTrace,
-                                    Opt::kOutputFolder, Opt::kPlot,     Opt::kQuiet, Opt::kColor,
-                                    Opt::kScaling,      Opt::kMaxGap,   Opt::kSteps, Opt::kDevice,
-                                    Opt::kPlanFile};
-  std::vector<CallKeyword> all;
-  for (const OptionRow& row : option_rows()) {
-    const bool left_out = std::find(kNotTaken.begin(), kNotTaken.end(), row.opt) != kNotTaken.end();
-    if (left_out || !takes(command, row)) continue;
-    all.push_back({.opt = row.opt,
-                   .name = keyword_of(row),
-                   .value = row.value,
-                   .takes_list = row.many && command != Command::kSimulate});
-  }
-  return all;
+  return keywords_without(
+      std::array{Opt::kJson, Opt::kMarkdown, Opt::kSave, Opt::kTrace, Opt::kOutputFolder,
+                 Opt::kPlot, Opt::kQuiet, Opt::kColor, Opt::kScaling, Opt::kMaxGap, Opt::kSteps,
+                 Opt::kDevice, Opt::kPlanFile},
+      command);
+}
+
+std::vector<CallKeyword> command_keywords(Command command) {
+  return keywords_without(std::array{Opt::kJson, Opt::kMarkdown, Opt::kQuiet, Opt::kColor},
+                          command);
 }
 
 }  // namespace tpsim::cli

@@ -1,4 +1,5 @@
-// tpsim report: writes one HTML file with a plan and tpsim itself, compiled to WebAssembly.
+// tpsim report: writes one HTML file with a plan or a saved view, and tpsim itself, compiled to
+// WebAssembly.
 #include <fmt/format.h>
 
 #include <array>
@@ -6,13 +7,13 @@
 #include <string>
 
 #include "cli/commands/commands.h"
-#include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
 #include "core/base/files.h"
 #include "core/base/shipped_data.h"
 #include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"
+#include "gui/views/saved_view.h"
 
 namespace tpsim::cli {
 namespace {
@@ -58,17 +59,36 @@ std::string inside_script(const std::string& json) {
   return text;
 }
 
+// The plan or view that the page shows, with the files that it names.
+struct Shown {
+  std::string text;
+  std::array<std::string, 3> names;  // cluster, profile, stack
+  std::string measured;              // report of `tpsim validate --runs`; empty: none
+};
+
+Result<Shown> shown_view(const JsonValue& root, const std::string& path) {
+  gui::AppState state;
+  TPSIM_TRY_STATUS(gui::read_view(root, path, state));
+  const gui::Choice& choice = state.choice;
+  return Shown{to_text(root), {choice.cluster, choice.profile, choice.stack}, state.measured_file};
+}
+
+Result<Shown> shown_file(const std::string& path) {
+  TPSIM_TRY(const JsonValue root, read_json_file(path));
+  if (gui::is_view(root)) return shown_view(root, path);
+  TPSIM_TRY(const PlanFile file, read_plan(path));
+  return Shown{to_json(file), {file.cluster, file.profile, file.stack}, ""};
+}
+
 // Returns the files that the program in the page reads: path -> text.
-Result<JsonValue> files_of(const PlanFile& file, const Arguments& arguments) {
+Result<JsonValue> files_of(const Shown& shown, const std::string& measured) {
   JsonValue files = json_object();
-  files.set("tpsim/plan.json", to_json(file));
-  if (arguments.has(Opt::kMeasured)) {
-    TPSIM_TRY(const std::string text, read_file(*arguments[Opt::kMeasured], kMostBytes));
+  files.set("tpsim/plan.json", shown.text);
+  if (!measured.empty()) {
+    TPSIM_TRY(const std::string text, read_file(measured, kMostBytes));
     files.set("tpsim/measured.json", text);
   }
-  for (const std::string& name : std::array{file.cluster, file.profile, file.stack}) {
-    TPSIM_TRY_STATUS(add_own_file(files, name));
-  }
+  for (const std::string& name : shown.names) TPSIM_TRY_STATUS(add_own_file(files, name));
   return files;
 }
 
@@ -79,12 +99,13 @@ Status run_report(const Arguments& arguments, const Terminal&) {
     return option_error(Opt::kHtml, "the file name of the page is missing",
                         "write --html report.html");
   }
-  TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  if (!file) {
+  if (arguments.positional.empty()) {
     return bad_input("no plan file was given", "tpsim report",
                      "tpsim plan ... --save plan.json writes one");
   }
-  TPSIM_TRY(const JsonValue files, files_of(*file, arguments));
+  TPSIM_TRY(const Shown shown, shown_file(arguments.positional));
+  TPSIM_TRY(const JsonValue files,
+            files_of(shown, arguments[Opt::kMeasured].value_or(shown.measured)));
   TPSIM_TRY(std::string page, page_without_plan());
   const std::size_t place = page.find(kPlaceOfFiles);
   TPSIM_CHECK(place != std::string::npos, "the page has no place for a plan");

@@ -77,7 +77,7 @@ constexpr std::array kCommands = {
                "tpsim gui plan.json\n"
                "tpsim gui plan.json --screenshot picture.png"},
     CommandRow{Command::kReport, "report", "write an interactive HTML page for a plan", "plan.json",
-               "plan saved with --save",
+               "plan saved with --save, or a view saved in the GUI",
                "tpsim report plan.json --html report.html\n"
                "tpsim report plan.json --measured validation.json --html report.html"},
     CommandRow{Command::kShow, "show", "print a catalogue entry as a file to edit, or a schema",

@@ -86,11 +86,7 @@ void perform(Request request, const ViewComputer& computer, AppState& state) {
 
 Status open_file(const std::filesystem::path& path, AppState& state) {
   TPSIM_TRY(const JsonValue root, read_json_file(path));
-  const JsonValue* format = root.find("format");
-  const std::string* name = format != nullptr ? format->as<std::string>() : nullptr;
-  if (name != nullptr && name->starts_with("tpsim-view/")) {
-    return read_view(root, path.string(), state);
-  }
+  if (is_view(root)) return read_view(root, path.string(), state);
   TPSIM_TRY(const PlanFile file, read_plan(path));
   show_plan(file, state);
   state.opened_file = path.string();

@@ -169,7 +169,7 @@ void draw_details(Ui& ui, Rect rect) {
     }
     draw_differences(ui, body, *ui.views.a, *ui.views.b);
   };
-  card(ui, "Step time by term", rect, "", draw, tabs_width(ui) + ui.px(4));
+  card(ui, "Step time", rect, "", draw, tabs_width(ui) + ui.px(4));
 }
 
 }  // namespace tpsim::gui

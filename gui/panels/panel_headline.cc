@@ -30,17 +30,17 @@ std::vector<Figure> figures_of(const Ui& ui, const PlanView& view) {
                          : std::string("90 %: …"),
        c.text},
       {"Speed", fmt::format("{:.1f}", p.hardware_tflops_per_gpu),
-       fmt::format("hardware TFLOP/s per GPU, model {:.1f}", p.model_tflops_per_gpu), c.text},
+       fmt::format("hardware TFLOP/s per GPU · model {:.1f}", p.model_tflops_per_gpu), c.text},
       {"MFU", percent_text(p.mfu), "of the GPU's peak", c.text},
       {"Tokens", count_text(std::llround(p.tokens_per_s)), "per second", c.text},
       {"Memory", fmt::format("{} GiB", gib_text(p.peak, gib_decimals(p.peak))),
-       fmt::format("of {} GiB, fullest GPU", gib_text(p.capacity)), c.text},
+       fmt::format("of {} GiB · fullest GPU", gib_text(p.capacity)), c.text},
       {"Out of memory", chance_text(p.p_oom), "probability", chance},
-      {"Bubble", percent_text(bubble_share(p)), "of the step, busiest stage", c.text},
+      {"Bubble", percent_text(bubble_share(p)), "of the step · busiest stage", c.text},
   };
 }
 
-constexpr std::array<float, 7> kShares = {1.15F, 1.6F, 0.95F, 1.2F, 1.25F, 1.05F, 1.05F};
+constexpr std::array<float, 7> kShares = {1.35F, 1.6F, 0.95F, 1.0F, 1.25F, 1.05F, 1.05F};
 
 // A line of the recommendation.
 struct Line {
@@ -131,7 +131,7 @@ void draw_content(Ui& ui, Rect rect, const std::vector<Line>& lines) {
                ui.colors.other, other);
     }
     put_text(ui, ui.fonts.small, {x, figures + ui.px(45)}, ui.colors.dim,
-             fitted(ui.fonts.small, a[i].detail, width));
+             leading_clauses(ui.fonts.small, a[i].detail, width));
     x += room * kShares[i] / sum;
   }
 }

@@ -48,8 +48,7 @@ std::string slider_help(const SettingRow& row, const std::vector<KnobValue>& val
   return help;
 }
 
-void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row) {
-  std::vector<KnobValue> values = setting_values(plan, row, *ui.views.scenario);
+void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row, std::vector<KnobValue> values) {
   const char* label = row.title.data();  // null-terminated literal
   const std::string before = before_last_change(ui, row.setting);
   const std::string help = is_segmented(row) ? std::string(row.meaning) : slider_help(row, values);
@@ -195,8 +194,8 @@ void draw_sources(Ui& ui, Rect body) {
 }
 
 void draw_plan(Ui& ui, const Plan& plan) {
-  for (const SettingRow& row : setting_rows()) {
-    if (has_knob(row)) draw_knob(ui, plan, row);
+  for (const auto& [setting, values] : ui.views.knobs) {
+    draw_knob(ui, plan, row_of(setting), values);
   }
   draw_cut(ui, plan);
 }

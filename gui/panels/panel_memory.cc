@@ -141,10 +141,10 @@ std::string note_of(const Views& views) {
   if (!views.a || views.a->error) return "";
   const Prediction& p = views.a->predicted;
   const std::string host = p.host_memory > Bytes()
-                               ? fmt::format("host {} of {} GiB a node · ", gib_text(p.host_memory),
+                               ? fmt::format(" · host {} of {} GiB a node", gib_text(p.host_memory),
                                              gib_text(p.host_capacity))
                                : "";
-  return fmt::format("{}GPU has {} GiB · P(OOM) {}", host, gib_text(p.capacity),
+  return fmt::format("GPU has {} GiB{} · P(OOM) {}", gib_text(p.capacity), host,
                      chance_text(p.p_oom));
 }
 

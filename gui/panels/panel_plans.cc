@@ -208,27 +208,26 @@ void draw_stop(Ui& ui, Rect body) {
   }
 }
 
-// Draws the counts: "no room for TFLOP/s, extras; 12 layouts, 431 plans of 65,536".
+// Draws the counts: "12 layouts · 431 plans of 65,536 · no room for TFLOP/s, extras".
 void draw_count(Ui& ui, Rect body, const ShownTable& table) {
   std::size_t plans = 0;
   for (const LayoutGroup& group : table.groups) plans += group.variants.size();
   std::string text = fmt::format(
-      "{}, {} plans of {}", counted_text(static_cast<std::int64_t>(table.groups.size()), "layout"),
+      "{} · {} plans of {}", counted_text(static_cast<std::int64_t>(table.groups.size()), "layout"),
       count_text(static_cast<std::int64_t>(plans)), count_text(ui.views.found.considered));
   if (!table.hidden.empty()) {
-    text = fmt::format("no room for {}; {}",
-                       joined_text(table.hidden, ", ", [](const std::string& one) { return one; }),
-                       text);
+    text += " · no room for " +
+            joined_text(table.hidden, ", ", [](const std::string& one) { return one; });
   }
   const std::string unknown = unknown_filter_word(ui.state.table.filter);
   if (!unknown.empty()) text = fmt::format("'{}' is not a condition and is ignored", unknown);
-  if (ui.views.is_stopped) text = "search stopped; " + text;
+  if (ui.views.is_stopped) text = "search stopped · " + text;
   const ImVec2 at{body.min.x + ui.px(52), body.min.y - ui.px(22.5F)};
   const float stop = has_stop(ui) ? kStopWidth + 6 : 0;
   const float room = body.max.x - ui.px(kFilterWidth + stop + 10) - at.x;
   if (room < ui.px(20)) return;
   put_text(ui, ui.fonts.small, at, unknown.empty() ? ui.colors.dim : ui.colors.warn,
-           fitted(ui.fonts.small, text, room));
+           leading_clauses(ui.fonts.small, text, room));
   const Rect area{at, {at.x + room, at.y + ui.fonts.small->FontSize}};
   note_area(ui, "count of plans", area);
   if (ImGui::IsMouseHoveringRect(area.min, area.max) && ImGui::IsWindowHovered()) {

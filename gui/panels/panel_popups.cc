@@ -83,7 +83,7 @@ struct KeyHelp {
 };
 constexpr std::array<KeyHelp, 15> kKeys = {{
     {"wheel, W, S", "zoom the timeline at the pointer (Ctrl finer, Shift coarser)"},
-    {"right drag, A, D", "pan"},
+    {"right drag, sideways wheel, A, D", "pan"},
     {"left drag", "measure a time"},
     {"middle drag", "zoom to the dragged range"},
     {"double click", "zoom to an op"},
@@ -126,6 +126,8 @@ void draw_help(Ui& ui) {
     ImGui::EndTable();
   }
   if (button(ui, "Close help", "")) ui.state.shows_help = false;
+  ImGui::SameLine();
+  ImGui::TextUnformatted("tpsim " TPSIM_VERSION);
   ImGui::End();
   ImGui::PopStyleVar(2);
   ImGui::PopStyleColor();

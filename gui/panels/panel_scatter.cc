@@ -158,13 +158,12 @@ void describe(const Ui& ui, const PlannedRun& run) {
       ui.views.unstated == Unstated{}
           ? fmt::format(" (90 %: {} to {})", time_text(p.step_low), time_text(p.step_high))
           : "";
-  tooltip(ui,
-          fmt::format("{}\nZeRO {}, micro-batch {}, {} recompute{}{}\n{}{}\n"
-                      "{} GiB, p(OOM) {}\nClick to select this plan.",
-                      degrees_text(run.plan), run.plan.zero, run.plan.micro_batch,
-                      text_of(run.plan, Setting::kRecompute), extras.empty() ? "" : ", ", extras,
-                      time_text(p.step), interval, gib_text(p.peak), chance_text(p.p_oom))
-              .c_str());
+  tooltip(ui, fmt::format("{}\nZeRO {}, micro-batch {}, {}{}{}\n{}{}\n"
+                          "{} GiB, p(OOM) {}\nClick to select this plan.",
+                          degrees_text(run.plan), run.plan.zero, run.plan.micro_batch,
+                          recompute_text(run.plan), extras.empty() ? "" : ", ", extras,
+                          time_text(p.step), interval, gib_text(p.peak), chance_text(p.p_oom))
+                  .c_str());
 }
 
 void draw_points(Ui& ui, const Plot& plot, const Cloud& cloud) {
@@ -228,10 +227,9 @@ void interact(Ui& ui, const Plot& plot, const Cloud& cloud) {
 void draw_scatter(Ui& ui, Rect rect) {
   const Findings& found = ui.views.found;
   const Cloud cloud = found.plans.empty() ? Cloud() : cloud_of(found.plans);
-  const std::string note =
-      cloud.hidden == 0
-          ? "blue line: Pareto front"
-          : fmt::format("{} plans slower than {} x the best hidden", cloud.hidden, kSlowest);
+  const std::string note = cloud.hidden == 0 ? "blue line: Pareto front"
+                                             : fmt::format("{} hidden · slower than {} × the best",
+                                                           cloud.hidden, kSlowest);
   card(ui, "Time and memory", rect, found.plans.empty() ? "" : note, [&](Rect body) {
     if (found.plans.empty()) {
       return empty_state(ui, body, "No plan to show", "The plan table shows why.");

@@ -11,7 +11,7 @@ namespace {
 
 // The last entry of the list of stacks: the cluster's stack, without stating it.
 std::string unstated_text(const Ui& ui) {
-  return fmt::format("not stated: {}", ui.views.scenario->cluster.stack);
+  return fmt::format("{} · not stated", ui.views.scenario->cluster.stack);
 }
 
 void draw_stack(Ui& ui) {

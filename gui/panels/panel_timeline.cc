@@ -20,6 +20,7 @@ namespace {
 
 constexpr double kWheelFactor = 0.8;    // zoom per wheel notch; finer with Ctrl, coarser with Shift
 constexpr double kKeySpeed = 1.6;       // window widths per second
+constexpr double kPanOfNotch = 0.1;     // window widths per notch of a sideways wheel
 constexpr float kMostStageHeight = 80;  // points
 
 // The lanes of one plan on the screen.
@@ -201,6 +202,10 @@ void use_mouse(Ui& ui, Rect area, TimelineWindow& window, double step) {
   if (io.MouseWheel != 0) {
     const double power = io.MouseWheel * (io.KeyCtrl ? 0.25 : io.KeyShift ? 3.0 : 1.0);
     window = zoomed(window, std::pow(kWheelFactor, power), about, step);
+  }
+  if (io.MouseWheelH != 0) {
+    const double seconds = window.end - window.begin;
+    window = panned(window, -io.MouseWheelH * kPanOfNotch * seconds, step);
   }
   if (ImGui::IsMouseDragging(ImGuiMouseButton_Right, 0)) {
     window = panned(window, -io.MouseDelta.x / area.width() * (window.end - window.begin), step);

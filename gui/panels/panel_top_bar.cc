@@ -12,7 +12,7 @@ namespace tpsim::gui {
 namespace {
 
 constexpr std::int64_t kMostGpus = 1 << 20;
-constexpr float kModelWidth = 138, kClusterWidth = 150, kNumberWidth = 66;  // points
+constexpr float kModelWidth = 154, kClusterWidth = 150, kNumberWidth = 66;  // points
 
 // Resets the selected plans and the view, after a change of the inputs.
 void ask_anew(Ui& ui) {
@@ -70,8 +70,9 @@ bool combo(Ui& ui, const char* name, float width, const std::vector<Option>& opt
   bool changed = false;
   ImGui::SetNextItemWidth(width);
   ImGui::PushID(name);
+  const std::string preview = fitted(ImGui::GetFont(), shown, width - ui.px(26));
   const bool is_open = ImGui::BeginCombo(
-      "##combo", shown.c_str(), ImGuiComboFlags_HeightLarge | ImGuiComboFlags_NoArrowButton);
+      "##combo", preview.c_str(), ImGuiComboFlags_HeightLarge | ImGuiComboFlags_NoArrowButton);
   if (!is_open) {
     note_item(ui, name);
     const Rect box{ImGui::GetItemRectMin(), ImGui::GetItemRectMax()};

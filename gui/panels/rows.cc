@@ -164,7 +164,7 @@ bool combo_row(Ui& ui, const ComboRow& row, KnobValue& chosen) {
   const float right = at.x + width - ui.px(12) - arrow;
   const float room = right - at.x - ui.px(20);
   const float label = std::min(text_size(ui.fonts.body, row.label).x, room * 0.62F);
-  const std::string shown = fitted(font, row.shown, room - label);
+  const std::string shown = leading_clauses(font, row.shown, room - label);
   put_text(ui, ui.fonts.body, {at.x + ui.px(8), text_y}, ui.colors.dim,
            fitted(ui.fonts.body, row.label, room - text_size(font, shown).x));
   put_text(ui, font, {right, text_y}, ui.colors.text, shown, Align::kRight);

@@ -9,12 +9,14 @@
 namespace tpsim::gui {
 namespace {
 
-constexpr std::array<TableColumn, 15> kColumns = {{
+constexpr std::array<TableColumn, 16> kColumns = {{
     {TableColumnId::kTp, "tp", true, 0, "tensor-parallel degree: GPUs that share every layer"},
     {TableColumnId::kPp, "pp", true, 0, "pipeline stages"},
-    {TableColumnId::kDp, "dp", true, 7, "data-parallel degree: copies of the model"},
-    {TableColumnId::kCp, "cp", true, 9, "context-parallel degree: GPUs that share a sequence"},
-    {TableColumnId::kEp, "ep", true, 8, "expert-parallel degree: GPUs that share the experts"},
+    {TableColumnId::kVirtualStages, "v", true, 7,
+     "virtual pipeline stages: model chunks on each pipeline stage"},
+    {TableColumnId::kDp, "dp", true, 8, "data-parallel degree: copies of the model"},
+    {TableColumnId::kCp, "cp", true, 10, "context-parallel degree: GPUs that share a sequence"},
+    {TableColumnId::kEp, "ep", true, 9, "expert-parallel degree: GPUs that share the experts"},
     {TableColumnId::kZero, "zero", true, 4,
      "ZeRO stage: 1 shards optimizer states over data-parallel ranks, 2 also gradients, 3 also "
      "parameters"},
@@ -26,20 +28,21 @@ constexpr std::array<TableColumn, 15> kColumns = {{
      "layers per stage; pp-in: pipeline ranks inside data-parallel ranks; offload: optimizer state "
      "on the CPU"},
     {TableColumnId::kStep, "step", true, 0, "predicted step time"},
-    {TableColumnId::kLoss, "slower", true, 10, "how much slower the step is than the best"},
+    {TableColumnId::kLoss, "slower", true, 11, "how much slower the step is than the best"},
     {TableColumnId::kTflops, "TFLOP/s", true, 1, "hardware TFLOP/s per GPU, recompute counted"},
     {TableColumnId::kMemory, "GiB", true, 0, "peak memory of the fullest GPU"},
     {TableColumnId::kOom, "P(OOM)", true, 6, "probability that the fullest GPU runs out of memory"},
     {TableColumnId::kVariants, "variants", true, 0,
      "plans found with these degrees; click to show them"},
 }};
-constexpr int kMostDropped = 10;
+constexpr int kMostDropped = 11;
 
 std::string cell_text(const PlannedRun& run, TableColumnId column, const TimeScale& scale) {
   const Plan& plan = run.plan;
   switch (column) {
     case TableColumnId::kTp: return std::to_string(plan.degrees.tp);
     case TableColumnId::kPp: return std::to_string(plan.degrees.pp);
+    case TableColumnId::kVirtualStages: return std::to_string(plan.virtual_stages);
     case TableColumnId::kDp: return std::to_string(plan.degrees.dp);
     case TableColumnId::kCp: return std::to_string(plan.degrees.cp);
     case TableColumnId::kEp: return std::to_string(plan.degrees.ep);
@@ -73,15 +76,37 @@ float needed_width(const Ui& ui, const ShownTable& table, const TableColumn& col
   return width;
 }
 
-// Selects the columns that fit into `width`. The columns cp and ep are omitted if all plans have
-// degree 1.
+// Returns the value of a column that is omitted if all plans have the value 1; else 0.
+std::int64_t rare_value(const Plan& plan, TableColumnId column) {
+  switch (column) {
+    case TableColumnId::kVirtualStages: return plan.virtual_stages;
+    case TableColumnId::kCp: return plan.degrees.cp;
+    case TableColumnId::kEp: return plan.degrees.ep;
+    default: return 0;
+  }
+}
+
+// Widens columns of texts by up to `room`, so that fewer texts are shortened.
+void widen_texts(const Ui& ui, float room, ShownTable& table) {
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    if (table.columns[c]->is_number) continue;
+    float widest = table.widths[c];
+    for (const TableRow& row : table.rows) {
+      const std::string text = text_in(ui, table, row, table.columns[c]->id);
+      widest = std::max(widest, std::ceil(text_size(ui.fonts.body, text).x) + 1);
+    }
+    const float more = std::clamp(room, 0.0F, widest - table.widths[c]);
+    table.widths[c] += more;
+    room -= more;
+  }
+}
+
+// Selects the columns that fit into `width`.
 void select_columns(const Ui& ui, float width, ShownTable& table) {
   const std::vector<PlannedRun>& plans = ui.views.found.plans;
   const auto is_used = [&](TableColumnId id) {
-    if (id != TableColumnId::kCp && id != TableColumnId::kEp) return true;
-    return std::any_of(plans.begin(), plans.end(), [&](const PlannedRun& run) {
-      return (id == TableColumnId::kCp ? run.plan.degrees.cp : run.plan.degrees.ep) > 1;
-    });
+    return std::any_of(plans.begin(), plans.end(),
+                       [&](const PlannedRun& run) { return rare_value(run.plan, id) != 1; });
   };
   for (const TableColumn& column : kColumns) {
     if (!is_used(column.id)) continue;
@@ -89,10 +114,12 @@ void select_columns(const Ui& ui, float width, ShownTable& table) {
     table.widths.push_back(std::ceil(needed_width(ui, table, column)) + 1);
   }
   const float padding = 2 * ui.px(4);
-  for (int order = 1; order <= kMostDropped; ++order) {
+  const auto room_left = [&] {
     float sum = 0;
     for (const float one : table.widths) sum += one + padding;
-    if (sum <= width) return;
+    return width - sum;
+  };
+  for (int order = 1; order <= kMostDropped && room_left() < 0; ++order) {
     const auto found = std::find_if(table.columns.begin(), table.columns.end(),
                                     [&](const TableColumn* c) { return c->dropped == order; });
     if (found == table.columns.end()) continue;
@@ -100,6 +127,7 @@ void select_columns(const Ui& ui, float width, ShownTable& table) {
     table.widths.erase(table.widths.begin() + (found - table.columns.begin()));
     table.columns.erase(found);
   }
+  widen_texts(ui, room_left(), table);
 }
 
 }  // namespace

@@ -37,6 +37,16 @@ std::string fitted(ImFont* font, std::string_view text, float width) {
   return shortened + "…";
 }
 
+std::string leading_clauses(ImFont* font, std::string_view text, float width) {
+  constexpr std::string_view kBetween = " · ";
+  while (text_size(font, text).x > width) {
+    const std::size_t end = text.rfind(kBetween);
+    if (end == std::string_view::npos) return fitted(font, text, width);
+    text = text.substr(0, end);
+  }
+  return std::string(text);
+}
+
 std::vector<std::string> wrapped_lines(ImFont* font, std::string_view text, float width) {
   // A unit stays on the line of its number.
   const auto is_unit = [](std::string_view word) {
@@ -99,7 +109,7 @@ void card(Ui& ui, const char* title, Rect rect, const std::string& note,
   const float room = rect.width() - width - 3 * pad;
   if (!note.empty() && room > ui.px(40)) {
     put_text(ui, ui.fonts.small, {rect.max.x - pad, title_y + ui.px(1.5F)}, ui.colors.dim,
-             fitted(ui.fonts.small, note, room), Align::kRight);
+             leading_clauses(ui.fonts.small, note, room), Align::kRight);
   }
   note_area(ui, title, rect);
   body({{rect.min.x + pad, rect.min.y + ui.px(33)}, {rect.max.x - pad, rect.max.y - ui.px(9)}});

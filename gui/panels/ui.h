@@ -76,6 +76,9 @@ float put_text(const Ui& ui, ImFont* font, ImVec2 at, Rgba color, std::string_vi
 ImVec2 text_size(ImFont* font, std::string_view text);
 // Returns the text, shortened with "…" if it is wider than `width`.
 std::string fitted(ImFont* font, std::string_view text, float width);
+// Returns the text without as many last clauses, separated by " · ", as do not fit. The first
+// clause is shortened like fitted().
+std::string leading_clauses(ImFont* font, std::string_view text, float width);
 
 // Splits a text into lines of at most `width`. Breaks only at spaces, and not before a "%" or a
 // unit, so that no number is torn apart.

@@ -17,9 +17,8 @@ namespace {
 constexpr std::size_t kOtherLayouts = 2;  // shown in addition to the best one without pipeline
 
 std::string plan_text(const Plan& plan) {
-  std::string text = fmt::format(
-      "{}, ZeRO {}, micro-batch {}, {} recompute", degrees_text(plan), plan.zero, plan.micro_batch,
-      plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute));
+  std::string text = fmt::format("{}, ZeRO {}, micro-batch {}, {}", degrees_text(plan), plan.zero,
+                                 plan.micro_batch, recompute_text(plan));
   if (plan.virtual_stages > 1) text += fmt::format(", {} chunks a stage", plan.virtual_stages);
   return text;
 }

@@ -45,6 +45,7 @@ struct Choice {
 enum class TableColumnId : std::uint8_t {
   kTp,
   kPp,
+  kVirtualStages,
   kDp,
   kCp,
   kEp,

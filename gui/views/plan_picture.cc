@@ -225,13 +225,10 @@ void draw_title(Drawing& out, const Scenario& scenario, const PlannedRun& best) 
                        gpus_text(gpu_count(best.plan)), scenario.cluster.name,
                        scaled_text(p.step, scale), scale.unit));
   const std::string extras = extras_text(best.plan);
-  out.text(
-      kMargin, 66, words(13.5, colors().dim),
-      fmt::format(
-          "{} · ZeRO {} · micro-batch {} · {} recompute{}{}", degrees_text(best.plan),
-          best.plan.zero, best.plan.micro_batch,
-          best.plan.recompute == Recompute::kNone ? "no" : text_of(best.plan, Setting::kRecompute),
-          extras.empty() ? "" : " · ", extras));
+  out.text(kMargin, 66, words(13.5, colors().dim),
+           fmt::format("{} · ZeRO {} · micro-batch {} · {}{}{}", degrees_text(best.plan),
+                       best.plan.zero, best.plan.micro_batch, recompute_text(best.plan),
+                       extras.empty() ? "" : " · ", extras));
   out.text(kMargin, 85, words(13.5, colors().dim),
            fmt::format("90 % interval {} to {} {} · MFU {} · {} of {} GiB · P(OOM) {}",
                        scaled_text(p.step_low, scale), scaled_text(p.step_high, scale), scale.unit,

@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 
+#include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/plan/plan_settings.h"
 #include "sim/step/order.h"
@@ -90,6 +91,7 @@ double key_of(const PlannedRun& run, TableColumnId column) {
   switch (column) {
     case TableColumnId::kTp: return figure_of(run, "tp");
     case TableColumnId::kPp: return figure_of(run, "pp");
+    case TableColumnId::kVirtualStages: return static_cast<double>(run.plan.virtual_stages);
     case TableColumnId::kDp: return figure_of(run, "dp");
     case TableColumnId::kCp: return static_cast<double>(run.plan.degrees.cp);
     case TableColumnId::kEp: return static_cast<double>(run.plan.degrees.ep);
@@ -186,6 +188,14 @@ std::string degrees_text(const Plan& plan) {
   if (d.ep > 1) text += fmt::format(" · ep {}", d.ep);
   if (d.etp > 0) text += fmt::format(" · etp {}", d.etp);
   return text;
+}
+
+std::string recompute_text(const Plan& plan) {
+  if (plan.recompute == Recompute::kNone) return "no recompute";
+  if (plan.recompute != Recompute::kBlocks)
+    return text_of(plan, Setting::kRecompute) + " recompute";
+  return fmt::format("recompute of {}{}", counted_text(plan.recompute_blocks, "block"),
+                     chunk_count(plan) > 1 ? " a chunk" : "");
 }
 
 }  // namespace tpsim::gui

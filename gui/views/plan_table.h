@@ -47,5 +47,7 @@ std::string loss_text(Seconds step, Seconds best);
 
 // Returns "tp 8 · pp 12 · dp 4", with cp, ep and etp if they are used.
 std::string degrees_text(const Plan& plan);
+// "no recompute", "full recompute", "recompute of 3 blocks a chunk".
+std::string recompute_text(const Plan& plan);
 
 }  // namespace tpsim::gui

@@ -109,6 +109,12 @@ JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& sho
   return view;
 }
 
+bool is_view(const JsonValue& root) {
+  const JsonValue* format = root.find("format");
+  const std::string* name = format != nullptr ? format->as<std::string>() : nullptr;
+  return name != nullptr && name->starts_with("tpsim-view/");
+}
+
 Status read_view(const JsonValue& root, const std::string& file, AppState& state) {
   AppState next = state;
   next.choice = Choice();

@@ -15,6 +15,9 @@ namespace tpsim::gui {
 // `shown`: plan A with its model, cluster, profile and stack; empty without a plan.
 JsonValue view_to_json(const AppState& state, const std::optional<PlanFile>& shown);
 
+// Whether the document is a saved view.
+bool is_view(const JsonValue& root);
+
 // Changes `state` to the saved view. On error `state` is unchanged, and the error names the file
 // and the key.
 Status read_view(const JsonValue& root, const std::string& file, AppState& state);

@@ -2,6 +2,7 @@
 // only if their inputs have changed.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "core/scenario/scenario.h"
 #include "gui/views/app_state.h"
 #include "gui/views/choice.h"
+#include "gui/views/knob_values.h"
 #include "gui/views/search_job.h"
 #include "gui/views/timeline_layout.h"
 #include "sim/layers/layer_pricer.h"
@@ -95,6 +97,8 @@ struct Views {
   bool is_pricing = false;  // some alternatives of unstated inputs are not predicted yet
   bool is_stale = false;    // `found` and the plans belong to previous inputs
   std::shared_ptr<const PlanView> a, b;  // null if there is no plan
+  // Values of each setting that has a control, for plan A with the present scenario.
+  std::map<Setting, std::vector<KnobValue>> knobs;
   std::shared_ptr<const MeasuredRuns> measured;
 };
 
@@ -128,6 +132,7 @@ class ViewComputer {
   void judge_stacks();
   Status load(const Choice& choice);
   void look_at(const AppState& state);
+  void update_knobs();
   void clear_findings();
   void take(SearchNews news);
   void read_measured(const std::string& file);
@@ -143,6 +148,9 @@ class ViewComputer {
   std::unique_ptr<LayerPricer> pricer_;
   OpenInputs open_;
   std::shared_ptr<PlanView> a_, b_;  // plans A and B of views_
+  // Inputs of views_.knobs.
+  std::shared_ptr<const PlanView> knobs_plan_;
+  std::shared_ptr<const Scenario> knobs_scenario_;
   std::string measured_file_;
   Views views_;
 };

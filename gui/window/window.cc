@@ -53,6 +53,8 @@ Error no_window(const std::string& what) {
                "without a display, write a picture with --screenshot out.png"};
 }
 
+constexpr const char* kTitle = "tpsim " TPSIM_VERSION;
+
 // Owns GLFW and its single window.
 class Window {
  public:
@@ -61,7 +63,7 @@ class Window {
     glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
     glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
     glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
-    GLFWwindow* window = glfwCreateWindow(options.width, options.height, "tpsim", nullptr, nullptr);
+    GLFWwindow* window = glfwCreateWindow(options.width, options.height, kTitle, nullptr, nullptr);
     if (window == nullptr) {
       const Error error = no_window("no window with OpenGL 3.3 can be opened");
       glfwTerminate();

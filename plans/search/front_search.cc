@@ -1,12 +1,19 @@
 #include "plans/search/front_search.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <queue>
 #include <tuple>
 
+#include "plans/search/parallel_for.h"
+
 namespace tpsim {
 namespace {
+
+// Groups that are expanded at a time. More of them keep more threads busy, but each is compared
+// with an earlier front.
+constexpr std::size_t kBatch = 64;
 
 bool is_left_of(const Candidate& a, const Candidate& b) {
   return std::tuple(a.step, a.peak, a.place) < std::tuple(b.step, b.peak, b.place);
@@ -51,8 +58,8 @@ bool FrontSearch::run(std::vector<BoundedGroup>& groups,
     const bool opens =
         group < groups.size() && (open.empty() || groups[group].step <= open.top().step);
     if (opens) {
-      if (group % 64 == 0) progress(group);
-      for (const Candidate& one : opened(groups[group++])) open.push(one);
+      progress(group);
+      for (const Candidate& one : open_batch(groups, group)) open.push(one);
       if (static_cast<std::int64_t>(open.size()) > most_) return false;
     } else {
       const Candidate next = open.top();
@@ -64,10 +71,10 @@ bool FrontSearch::run(std::vector<BoundedGroup>& groups,
   return true;
 }
 
-// Returns the plans of a group that fit in memory and that no plan of the front beats.
-std::vector<Candidate> FrontSearch::opened(const BoundedGroup& group) {
-  const std::int64_t gpus = gpu_count_of(group);
-  const auto limit = [&](double step) {
+// Returns the lowest peak of the front's plans that take at most a given step, on at most the GPUs
+// of the group.
+FamilySearch::PeakLimit FrontSearch::peak_limit_of(const BoundedGroup& group) const {
+  return [this, gpus = gpu_count_of(group)](double step) {
     double least = std::numeric_limits<double>::max();
     for (const Candidate& other : front_) {
       const bool is_faster = other.step <= step && gpu_count(other.plan) <= gpus;
@@ -75,15 +82,37 @@ std::vector<Candidate> FrontSearch::opened(const BoundedGroup& group) {
     }
     return least;
   };
-  if (group.peak > limit(group.step)) {
-    left_out_.not_as_good += group.plans;
-    return {};
+}
+
+// Expands the groups from `next` on, and increases `next`. Returns their plans that fit in memory
+// and that no plan of the front beats.
+std::vector<Candidate> FrontSearch::open_batch(std::span<const BoundedGroup> groups,
+                                               std::size_t& next) {
+  std::vector<const BoundedGroup*> batch;
+  for (; next < groups.size() && batch.size() < kBatch; ++next) {
+    if (groups[next].peak > peak_limit_of(groups[next])(groups[next].step)) {
+      left_out_.not_as_good += groups[next].plans;
+    } else {
+      batch.push_back(&groups[next]);
+    }
   }
-  FamilySearch::Found found = families_.open_smaller(group, limit);
-  add_counts(found, left_out_);
-  feasible_ += static_cast<std::int64_t>(found.candidates.size());
-  std::erase_if(found.candidates, [&](const Candidate& one) { return is_beaten(one); });
-  return std::move(found.candidates);
+  std::vector<FamilySearch::Found> found(batch.size());
+  const std::size_t threads = std::min(families_.size(), batch.size());
+  std::atomic<std::size_t> started = 0;
+  parallel_for(std::ssize(batch), static_cast<int>(threads), [&]() -> IndexWork {
+    return [&, families = families_[started++]](std::int64_t i) {
+      const auto at = static_cast<std::size_t>(i);
+      found[at] = families->open_smaller(*batch[at], peak_limit_of(*batch[at]));
+    };
+  });
+  std::vector<Candidate> candidates;
+  for (const FamilySearch::Found& part : found) {
+    add_counts(part, left_out_);
+    feasible_ += std::ssize(part.candidates);
+    std::copy_if(part.candidates.begin(), part.candidates.end(), std::back_inserter(candidates),
+                 [&](const Candidate& one) { return !is_beaten(one); });
+  }
+  return candidates;
 }
 
 bool FrontSearch::is_beaten(const Candidate& one) const {

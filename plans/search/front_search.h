@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "plans/search/family_search.h"
@@ -13,15 +15,17 @@ class FrontSearch {
  public:
   using ExactStep = std::function<double(const Candidate&)>;  // in seconds
 
-  // `most`: maximum number of plans kept at a time.
-  FrontSearch(FamilySearch& families, std::int64_t most, ExactStep exact_step)
+  // `families`: one object per thread; the result does not depend on their number. `most`: maximum
+  // number of plans kept at a time.
+  FrontSearch(std::span<const std::shared_ptr<FamilySearch>> families, std::int64_t most,
+              ExactStep exact_step)
       : families_(families), most_(most), exact_step_(std::move(exact_step)) {}
 
   // Processes groups and plans in ascending order of the lower bounds of their steps. A group is
   // skipped if a plan of the front is better than the group's bounds. Otherwise the group is
-  // expanded into the plans that need no more memory than every faster plan of the front. Sorts
-  // `groups`. `progress` receives the index of a group. Returns false if more than `most` plans
-  // would be kept.
+  // expanded into the plans that need no more memory than every faster plan of the front. Threads
+  // expand a batch of groups at a time. Sorts `groups`. `progress` receives the index of a group.
+  // Returns false if more than `most` plans would be kept.
   bool run(std::vector<BoundedGroup>& groups, const std::function<void(std::size_t)>& progress);
 
   // The front with exact steps, fastest first. Of plans with equal values it has the first.
@@ -31,11 +35,12 @@ class FrontSearch {
   FamilySearch::Found& left_out() { return left_out_; }  // counts of plans that were not kept
 
  private:
-  std::vector<Candidate> opened(const BoundedGroup& group);
+  FamilySearch::PeakLimit peak_limit_of(const BoundedGroup& group) const;
+  std::vector<Candidate> open_batch(std::span<const BoundedGroup> groups, std::size_t& next);
   bool is_beaten(const Candidate& one) const;
   void simulate(Candidate candidate);
 
-  FamilySearch& families_;
+  std::span<const std::shared_ptr<FamilySearch>> families_;
   std::int64_t most_;
   ExactStep exact_step_;
   std::vector<Candidate> front_;

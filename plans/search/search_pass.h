@@ -57,6 +57,7 @@ class SearchPass {
         top_(static_cast<std::size_t>(std::max(1, top))),
         cap_(cap),
         slow_(slow),
+        seeks_miss_(space.wants_nearest_miss),
         pricers_(pricers),
         plans_(pricers.scenario(), space),
         most_(pricers.scenario().limits.memory < kNoLimits.memory
@@ -78,11 +79,12 @@ class SearchPass {
     });
   }
 
-  // Returns the `top` best plans with this tensor parallel degree. Uses the bounds of an earlier
-  // best() or front() of this pass.
+  // Returns the `top` best plans with this tensor parallel degree, without a nearest miss. Uses the
+  // bounds of an earlier best() or front() of this pass.
   Result<SearchResult> best_of_tp(std::int64_t tp, int top,
                                   const std::function<void(double)>& progress, int threads) {
     return timed([&]() -> Status {
+      seeks_miss_ = false;  // the best plans of another degree may fit
       TPSIM_TRY_STATUS(bound_families(threads, progress));
       top_ = static_cast<std::size_t>(std::max(1, top));
       std::vector<BoundedGroup> groups;
@@ -115,14 +117,14 @@ class SearchPass {
     TPSIM_TRY_STATUS(work());
     if (result_.feasible == 0 && cap_ == kNoCap) {
       if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricers_.scenario());
-      if (space_.wants_nearest_miss) TPSIM_TRY_STATUS(find_nearest_miss());
+      if (seeks_miss_) TPSIM_TRY_STATUS(find_nearest_miss());
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     result_.elapsed = Seconds(elapsed.count());
     return std::move(result_);
   }
 
-  LayerPricer& pricer() { return families_->pricer(); }
+  LayerPricer& pricer() { return families_.back()->pricer(); }
 
   using Found = FamilySearch::Found;
 
@@ -142,7 +144,7 @@ class SearchPass {
       const auto families = std::make_shared<FamilySearch>(pricers_.take(), plans_, space_);
       {
         const std::lock_guard lock(mutex);
-        families_ = families;
+        families_.push_back(families);
       }
       return [&, families](std::int64_t i) {
         if (kept > most_) return;
@@ -241,7 +243,7 @@ class SearchPass {
       if (opens) {
         if (progress && group % 64 == 0) progress(share_done(group, groups.size()));
         const std::size_t known = candidates_.size();
-        Found found = families_->open(groups[group++], goal());
+        Found found = families_.back()->open(groups[group++], goal());
         add(found);
         for (std::size_t i = known; i < candidates_.size(); ++i) open.push(i);
         if (static_cast<std::int64_t>(candidates_.size()) > most_) return too_many_fit();
@@ -267,7 +269,7 @@ class SearchPass {
   }
 
   Status open_front(const std::function<void(double)>& progress) {
-    FrontSearch search(*families_, most_, [this](const Candidate& candidate) {
+    FrontSearch search(families_, most_, [this](const Candidate& candidate) {
       return exact_step(candidate).value();
     });
     const bool is_complete = search.run(groups_, [&](std::size_t group) {
@@ -314,11 +316,12 @@ class SearchPass {
   std::size_t top_;
   double cap_;
   const SlowGroups* slow_;
+  bool seeks_miss_;  // whether to compute SearchResult::nearest_miss if no plan fits
   PricerPool& pricers_;
   PlanSpace plans_;
   std::int64_t most_;  // maximum number of candidates or groups
-  // Search object of one thread, whose pricer caches layers.
-  std::shared_ptr<FamilySearch> families_;
+  // One object per thread. Its pricer caches layers.
+  std::vector<std::shared_ptr<FamilySearch>> families_;
   SearchResult result_;
   SearchResult bounded_;  // counts after bound_families()
   bool has_bounds_ = false;

@@ -31,8 +31,8 @@ class StagedSearch {
   // Returns the tensor parallel degrees of plans that may fit, ascending. Call after best() or
   // front().
   std::vector<std::int64_t> tp_degrees() const;
-  // Returns the `top` best plans with this tensor parallel degree. Plans with offload are searched
-  // only if no plan fits without offload.
+  // Returns the `top` best plans with this tensor parallel degree, without a nearest miss. Plans
+  // with offload are searched only if no plan fits without offload.
   Result<SearchResult> best_of_tp(std::int64_t tp, int top, const Progress& progress);
 
  private:

@@ -13,8 +13,8 @@ command's text. See docs/python.md.
 
 from tpsim import _results
 from tpsim._calls import (
-    campaign, check_log, clusters, explain, export, import_plan, load_plan, models, plan, profiles,
-    simulate, stacks, validate)
+    calibrate, campaign, check_log, clusters, compare, explain, export, import_plan, load_plan, models,
+    plan, profiles, run, scaling, simulate, stacks, validate)
 from tpsim._errors import Error
 from tpsim._options import VERSION
 from tpsim._results import *
@@ -22,6 +22,7 @@ from tpsim._results import *
 __version__: str = VERSION
 
 __all__ = [
-    "Error", "campaign", "check_log", "clusters", "explain", "export", "import_plan", "load_plan",
-    "models", "plan", "profiles", "simulate", "stacks", "validate"]
+    "Error", "calibrate", "campaign", "check_log", "clusters", "compare", "explain", "export",
+    "import_plan", "load_plan", "models", "plan", "profiles", "run", "scaling", "simulate", "stacks",
+    "validate"]
 __all__ += _results.__all__

@@ -11,16 +11,19 @@ for type checkers from the same table (python/write_generated.py).
 import inspect
 import itertools
 import keyword
+import math
 import numbers
 import os
+import tempfile
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, TypeVar, Union
 
 from tpsim._options import OPTIONS
-from tpsim._program import call
+from tpsim._program import Answer, call, run_command
 from tpsim._results import (
-    AnyPlan, Bools, CampaignReport, ExplainReport, Ints, LogReport, Number, PathLike, Plan,
-    PlanReport, ProgramReport, SimulateReport, Texts, ValidationReport, WhatIfReport, WhyNotReport,
-    needed_plan_text, plan_from, plan_report_from, plan_text, report_from, single_report_from)
+    AnyPlan, Bools, CalibrateReport, CampaignReport, CompareReport, ExplainReport, Ints, LogReport,
+    Number, PathLike, Plan, PlanReport, ProgramReport, RunReport, ScalingReport, SimulateReport,
+    Texts, ValidationReport, WhatIfReport, WhyNotReport, compare_report_from, needed_plan_text,
+    plan_from, plan_report_from, plan_text, report_from, single_report_from)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -35,9 +38,9 @@ class Option(NamedTuple):
     takes_list: bool
 
 
-# Options that the Python functions lack, because their report (of a measured run) does not have a
-# class here.
-_WITHOUT_TYPE = {"explain": {"runs", "row"}}
+# Options that the Python functions lack, because their report (of a measured run, of one rank) does
+# not have a class here.
+_WITHOUT_TYPE = {"explain": {"runs", "row"}, "run": {"rank"}}
 
 
 def _options_of(command: str) -> List[Option]:
@@ -85,11 +88,13 @@ def _with_options(command: str) -> Callable[[Function], Function]:
     return decorate
 
 
-def _single_text(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, (str, numbers.Real)):
-        return str(value)
+def _single_value(name: str, value: Any) -> Union[bool, int, float, str]:
+    if isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, numbers.Integral):
+        return int(value) if abs(value) < 2**63 else str(value)
+    if isinstance(value, numbers.Real):
+        return float(value) if math.isfinite(value) else str(value)
     if isinstance(value, os.PathLike):
         return os.fsdecode(value)
     raise TypeError(f"{name} has the type {type(value).__name__}; it must be a str, number, bool, "
@@ -100,20 +105,20 @@ def _single_text(name: str, value: Any) -> str:
 _MOST_VALUES = 4096
 
 
-def _text(name: str, value: Any) -> str:
-    """Returns a value as the command line writes it. `name` is the keyword, for errors."""
+def _value(name: str, value: Any) -> Any:
+    """Returns a value as JSON. `name` is the keyword, for errors."""
     is_list = isinstance(value, Iterable) and not isinstance(
         value, (str, bytes, bytearray, memoryview, Mapping, os.PathLike))
     if not is_list:
-        return _single_text(name, value)
+        return _single_value(name, value)
     values = list(itertools.islice(value, _MOST_VALUES + 1))
     if len(values) > _MOST_VALUES:
         raise TypeError(f"{name} has more than {_MOST_VALUES} values")
-    return ",".join(_single_text(name, one) for one in values)
+    return [_single_value(name, one) for one in values]
 
 
-def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
-    """Returns the given options with their values as text. Switches that are off are omitted."""
+def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, Any]:
+    """Returns the given options. Switches that are off are omitted."""
     switches = {option.name for option in _options_of(command) if not option.value}
     known = [option.name for option in _options_of(command)]
     for name in options:
@@ -123,14 +128,26 @@ def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, str]:
             near = difflib.get_close_matches(name, known, 1)
             hint = f"; did you mean '{near[0]}'?" if near else ""
             raise TypeError(f"{command}() got an unexpected keyword argument '{name}'{hint}")
-    texts = {}
+    given = {}
     for name, value in {**own, **options}.items():
         if name in switches:
             if value:
-                texts[name] = ""
+                given[name] = True
         elif value is not None:
-            texts[name] = _text(name, value)
-    return texts
+            given[name] = _value(name, value)
+    return given
+
+
+def _run(function: str, command: str, words: List[str], options: Dict[str, Any]) -> Any:
+    """Returns the --json document of a command that runs in a process of its own."""
+    switches = {option.name for option in _options_of(function) if not option.value}
+    for name, value in _given(function, options).items():
+        words = [*words, "--" + name.replace("_", "-")]
+        if name not in switches:
+            values = value if isinstance(value, list) else [value]
+            words.append(",".join(
+                ("on" if one else "off") if isinstance(one, bool) else str(one) for one in values))
+    return run_command([command, *words])
 
 
 @_with_options("plan")
@@ -147,6 +164,17 @@ def plan(
     saved = plan_text(model) if isinstance(model, Plan) else None
     named = None if isinstance(model, Plan) else model
     return plan_report_from(call("plan", _given("plan", options, model=named, gpus=gpus), saved))
+
+
+@_with_options("scaling")
+def scaling(
+    model: PathLike, *, gpus: Union[Iterable[int], str], **options: Any
+) -> ScalingReport:
+    """Finds the best plan for each number of GPUs, with the same batch or, with scaling="weak", a
+    batch that grows with the GPUs.
+    """
+    document = _run("scaling", "plan", [], {"model": model, "gpus": gpus, **options})
+    return report_from(ScalingReport, Answer(document, []))
 
 
 @_with_options("simulate")
@@ -181,6 +209,20 @@ def explain(
     if program:
         return single_report_from(ProgramReport, answer)
     return single_report_from(ExplainReport, answer)
+
+
+@_with_options("compare")
+def compare(plans: Iterable[AnyPlan], **options: Any) -> CompareReport:
+    """Predicts several plans side by side: what differs, their terms, and how sure the order is."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = []
+        for i, plan in enumerate(plans):
+            if isinstance(plan, Plan):
+                paths.append(os.path.join(folder, f"plan-{i + 1}.json"))
+                plan.save(paths[-1])
+            else:
+                paths.append(os.fsdecode(plan))
+        return compare_report_from(_run("compare", "compare", paths, options))
 
 
 @_with_options("campaign")
@@ -232,6 +274,30 @@ def check_log(log: PathLike, *, plan: AnyPlan, **options: Any) -> LogReport:
 def validate(runs: PathLike, **options: Any) -> ValidationReport:
     """Predicts every run in a table of measured runs, and returns the errors of the predictions."""
     return report_from(ValidationReport, call("validate", _given("validate", options, runs=runs)))
+
+
+@_with_options("calibrate")
+def calibrate(
+    measured: Union[PathLike, Iterable[PathLike]], **options: Any
+) -> CalibrateReport:
+    """Fits constants of a stack and a cluster to tables of runs, training logs or output of
+    nccl-tests. save_stack and save_cluster name the files to write.
+    """
+    files = [measured] if isinstance(measured, (str, os.PathLike)) else list(measured)
+    document = _run("calibrate", "calibrate", [os.fsdecode(file) for file in files], options)
+    return report_from(CalibrateReport, Answer(document, []))
+
+
+@_with_options("run")
+def run(plan: Optional[AnyPlan] = None, **options: Any) -> RunReport:
+    """Trains a plan with the reference model on this machine, and returns losses and times."""
+    with tempfile.TemporaryDirectory() as folder:
+        words = []
+        if plan is not None:
+            words = [os.path.join(folder, "plan.json")]
+            with open(words[0], "w", encoding="utf-8") as file:
+                file.write(needed_plan_text("run", plan))
+        return report_from(RunReport, Answer(_run("run", "run", words, options), []))
 
 
 def models() -> List[str]:

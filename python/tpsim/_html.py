@@ -211,6 +211,39 @@ def _validation(report: results.ValidationReport) -> str:
     return _table(title, head, rows)
 
 
+def _scaling(report: results.ScalingReport) -> str:
+    rows = [[f"{size.gpus:,}", "" if size.efficiency is None else _percent(size.efficiency),
+             *(_plan_row(size.best) if size.best else [size.none or "", *[""] * (len(_PLAN_HEAD) - 1)])]
+            for size in report.sizes]
+    return _table(f"{report.model} on {report.cluster} ({report.stack})",
+                  ("GPUs", "efficiency", *_PLAN_HEAD), rows)
+
+
+def _comparison(report: results.CompareReport) -> str:
+    names = [one.file.rsplit("/", 1)[-1] for one in report.plans]
+    rows = [[name, *_plan_row(one.plan)] for name, one in zip(names, report.plans)]
+    html = _table(f"{len(rows)} plans", ("", *_PLAN_HEAD), rows)
+    if report.differs:
+        html += _table("What differs", ("", *names),
+                       [[key, *texts] for key, texts in report.differs.items()])
+    return html
+
+
+def _calibration(report: results.CalibrateReport) -> str:
+    rows = [(one.key, f"{one.before:.4g}", f"{one.after:.4g}", f"{one.error:.2g}")
+            for one in report.constants]
+    title = (f"{report.on}: mean error {_percent(report.mean_error_before)}, after the fit "
+             f"{_percent(report.mean_error_after)}, left out {_percent(report.mean_error_left_out)}")
+    return _table(title, ("constant", "before", "after", "standard error"), rows)
+
+
+def _run(report: results.RunReport) -> str:
+    rows = [(f"{one.step:,}", f"{one.loss:.4f}", f"{one.grad_norm:.4g}", _seconds(one.step_s),
+             f"{one.tokens_per_s:,.0f}") for one in report.steps]
+    return _table(f"{report.model}, {report.plan}, {report.dtype}, {report.ranks} ranks",
+                  ("step", "loss", "gradient norm", "time", "tokens/s"), rows)
+
+
 # Functions that write the table of a result, by class. Subclasses precede their base classes.
 _FUNCTIONS: Dict[type, Callable[[Any], str]] = {
     results.Plan: _plan,
@@ -223,4 +256,8 @@ _FUNCTIONS: Dict[type, Callable[[Any], str]] = {
     results.CampaignReport: _campaign,
     results.LogReport: _log,
     results.ValidationReport: _validation,
+    results.ScalingReport: _scaling,
+    results.CompareReport: _comparison,
+    results.CalibrateReport: _calibration,
+    results.RunReport: _run,
 }

@@ -29,7 +29,7 @@ class Answer(NamedTuple):
 
 
 def call(
-    name: str, options: Optional[Mapping[str, str]] = None, plan: Optional[str] = None,
+    name: str, options: Optional[Mapping[str, Any]] = None, plan: Optional[str] = None,
     path: Optional[str] = None,
 ) -> Answer:
     """Returns the program's answer to a call as in docs/json.md. Raises Error if the program
@@ -37,14 +37,34 @@ def call(
     """
     answer = json.loads(_pool.call(_request(name, options, plan, path)))
     if "error" in answer:
-        error = answer["error"]
-        raise Error(error["text"], error["kind"], error["exit_code"], error["message"],
-                    error["where"], error["hint"])
+        raise _error_of(answer["error"])
     return Answer(answer["answer"], answer["files"])
 
 
+def run_command(words: List[str]) -> Any:
+    """Runs a command in a process of its own and returns its --json document. Raises Error if the
+    command ends without a report.
+    """
+    call("version")  # raises Error if the program differs from the package
+    done = subprocess.run([_known_program(), *words, "--json"], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        document = json.loads(done.stdout)
+    except ValueError:
+        said = done.stderr[-_MOST_STDERR:].decode("utf-8", "replace").strip()
+        _fail_ended(_known_program(), done.returncode % 256, said)
+    if document["version"].startswith("tpsim-error-report/"):
+        raise _error_of(document)
+    return document
+
+
+def _error_of(error: Mapping[str, Any]) -> Error:
+    return Error(error["text"], error["kind"], error["exit_code"], error["message"],
+                 error["where"], error["hint"])
+
+
 def _request(
-    name: str, options: Optional[Mapping[str, str]] = None, plan: Optional[str] = None,
+    name: str, options: Optional[Mapping[str, Any]] = None, plan: Optional[str] = None,
     path: Optional[str] = None,
 ) -> bytes:
     request = {"format": "tpsim-request/1", "call": name, "options": options, "plan": plan,

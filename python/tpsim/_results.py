@@ -16,11 +16,14 @@ from tpsim import _program
 from tpsim._program import Answer
 
 __all__ = [
-    "Assumption", "CampaignCost", "CampaignReport", "CampaignTime", "Checkpoints", "ExplainReport",
-    "Finding", "LogReport", "Memory", "MemoryBreakEven", "Mend", "PartProgram", "Phase", "Plan", "PlanBreakEven",
-    "PlanReport", "Prediction", "Profile", "ProgramPhase", "ProgramReport", "Replanned", "Replays", "Report", "Search",
-    "Sensitivity", "ShapeChange", "ShapeFinding", "SimulateReport", "Sources", "StageMemory",
-    "StageReserved", "Term", "TermDifference", "TriedParts", "ValidatedRun", "ValidationReport",
+    "Assumption", "CalibrateReport", "CalibratedRow", "CampaignCost", "CampaignReport",
+    "CampaignTime", "Checkpoints", "CompareReport", "ComparedPlan", "ExplainReport", "Finding",
+    "FittedConstant", "FittedPart", "LogReport", "Memory", "MemoryBreakEven", "Mend",
+    "PartProgram", "Phase", "Plan", "PlanBreakEven", "PlanReport", "Prediction", "Profile",
+    "ProgramPhase", "ProgramReport", "Replanned", "Replays", "Report", "RunCollective", "RunOp",
+    "RunReport", "ScaledSize", "ScalingReport", "Search", "Sensitivity", "ShapeChange",
+    "ShapeFinding", "SimulateReport", "Sources", "StageMemory", "StageReserved", "Term",
+    "TermDifference", "TrainedStep", "TriedParts", "ValidatedRun", "ValidationReport",
     "ValidationSummary", "WhatIfReport", "WhyNotReport"]
 if typing.TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -514,6 +517,56 @@ class WhatIfReport(Report):
     plan_break_evens: Tuple[PlanBreakEven, ...] = ()
 
 
+class ScaledSize(Value):
+    """The best plan for a number of GPUs. `none` is the reason if no plan exists; all other values
+    are then None.
+    """
+
+    gpus: int
+    global_batch: int
+    best: Optional[Plan] = None
+    tokens_per_s_per_gpu: Optional[float] = None
+    efficiency: Optional[float] = None  # relative to the first size that has a plan
+    parts: Optional[Dict[str, str]] = None  # if several software parts were searched
+    none: Optional[str] = None
+
+
+class ScalingReport(Report):
+    """The best plans for several numbers of GPUs."""
+
+    model: str
+    cluster: str
+    profile: str
+    stack: str
+    sizes: Tuple[ScaledSize, ...]
+
+
+class ComparedPlan(Value):
+    """A plan of a comparison. The probability of the order is None if the plans differ in model,
+    batch or machine.
+    """
+
+    file: str
+    model: str
+    cluster: str
+    profile: str
+    stack: str
+    fits: bool
+    terms_s: Dict[str, float]
+    tokens_per_s_per_gpu: float
+    gpu_hours_per_billion_tokens: float
+    plan: Plan
+    p_faster_than_first: Optional[float] = None
+    ties_with_first: Optional[bool] = None
+
+
+class CompareReport(Report):
+    """Several plans, and the settings and inputs that differ: one text per plan."""
+
+    plans: Tuple[ComparedPlan, ...]
+    differs: Dict[str, Tuple[str, ...]]
+
+
 class CampaignTime(Value):
     """Duration of a run in days, by category. The sum of the categories is wall_days."""
 
@@ -736,6 +789,7 @@ class LogReport(Report):
     model_tflops_per_gpu: float
     other_batch_steps: int
     likely: Tuple[LikelyCause, ...]
+    training_part: Optional[str] = None  # why only a part of the logged step was compared
     kernels: Optional[TracedKernels] = None  # only if the log is a torch.profiler trace
 
 
@@ -793,6 +847,107 @@ class ValidationReport(Report):
     summary_calibration_rows: ValidationSummary
 
 
+class CalibratedRow(Value):
+    """A run: its step measured, and predicted before and after, and with constants that were fitted
+    on the other runs.
+    """
+
+    id: str
+    measured_step_s: float
+    before_step_s: float
+    after_step_s: float
+    left_out_step_s: Optional[float] = None
+
+
+class FittedConstant(Value):
+    """A constant of a file before and after, its relative standard error, and the information that
+    the runs hold on it, 0 to 1.
+    """
+
+    file: str
+    key: str
+    before: float
+    after: float
+    error: float
+    told: Optional[float] = None
+
+
+class FittedPart(Value):
+    """A software part that the runs decide."""
+
+    key: str
+    before: str
+    after: str
+
+
+class CalibrateReport(Report):
+    """Constants of a stack and a cluster, fitted to measurements. Errors are mean absolute errors of
+    the runs.
+    """
+
+    stack: Optional[str]
+    cluster: Optional[str]
+    on: str
+    constants: Tuple[FittedConstant, ...]
+    mean_error_before: float
+    mean_error_after: float
+    mean_error_left_out: float
+    rows: Tuple[CalibratedRow, ...] = ()
+    parts: Tuple[FittedPart, ...] = ()
+    way: Optional[float] = None
+    residual_spread: Optional[float] = None
+    contradicting: Tuple[str, ...] = ()
+    skipped: Tuple[str, ...] = ()
+
+
+class TrainedStep(Value):
+    """A step of a training run."""
+
+    step: int
+    loss: float
+    grad_norm: float
+    step_s: float
+    tokens_per_s: float
+    model_gflops_per_rank: float
+    peak_memory_mib: float
+    used_memory_mib: float
+
+
+class RunOp(Value):
+    """All executions of an op on the first rank."""
+
+    op: str
+    key: str
+    label: str
+    count: int
+    seconds: float
+
+
+class RunCollective(Value):
+    """All executions of a collective on the first rank."""
+
+    collective: str
+    group: str
+    label: str
+    ranks: int
+    bytes: int
+    count: int
+    seconds: float
+
+
+class RunReport(Report):
+    """A training run of the reference model on this machine."""
+
+    model: str
+    plan: str
+    dtype: str
+    ranks: int
+    steps: Tuple[TrainedStep, ...]
+    completed: bool
+    ops: Tuple[RunOp, ...]
+    collectives: Tuple[RunCollective, ...]
+
+
 def report_from(kind: Type[T], answer: Answer) -> T:
     """Builds a report of this class from the answer."""
     return _read(kind, answer.document, document=json.dumps(answer.document))
@@ -803,6 +958,13 @@ def plan_report_from(answer: Answer) -> PlanReport:
     data = answer.document
     plans = tuple(_read(Plan, plan, file=text) for plan, text in zip(data["plans"], answer.files))
     return _read(PlanReport, data, document=json.dumps(data), plans=plans)
+
+
+def compare_report_from(document: Dict[str, Any]) -> CompareReport:
+    """Builds the report of a comparison, whose plans have the keys of their layouts."""
+    plans = tuple(_read(ComparedPlan, one, plan=_read(Plan, one, file=""))
+                  for one in document["plans"])
+    return _read(CompareReport, document, document=json.dumps(document), plans=plans)
 
 
 def single_report_from(kind: Type[T], answer: Answer) -> T:

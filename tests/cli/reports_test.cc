@@ -5,6 +5,7 @@
 #include "app/documents/report_keys.h"
 #include "core/base/files.h"
 #include "core/json/json_document.h"
+#include "core/plan/report.h"
 #include "tests/cli/process.h"
 
 namespace tpsim::app {
@@ -159,6 +160,15 @@ TEST_CASE("every report has the keys and types of its schema") {
     CAPTURE(format.kind);
     CHECK(kinds.contains(std::string(format.kind)) != others.contains(format.kind));
   }
+}
+
+TEST_CASE("every term of a step is documented") {
+  const JsonValue schema = report_schema(format_of("tpsim-simulate-report/1"));
+  const JsonValue* const documented = schema.find("$defs")->find("terms")->find("properties");
+  std::set<std::string> known, printed;
+  for (const JsonMember& term : *documented->as<JsonValue::Object>()) known.insert(term.key);
+  for (const StepTerm term : kStepTerms) printed.emplace(name_of(term));
+  CHECK(known == printed);
 }
 
 TEST_CASE("reports of ranks and logs have the keys and types of their schemas") {

@@ -130,8 +130,13 @@ class Browser:
                   button="none" if kind == "mouseMoved" and not down else "left",
                   buttons=1 if down else 0, clickCount=0 if kind == "mouseMoved" else 1)
 
-    def wheel(self, x: float, y: float, pixels: float) -> None:
-        self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=0, deltaY=pixels)
+    def wheel(self, x: float, y: float, pixels: float, sideways: float = 0) -> None:
+        self.call("Input.dispatchMouseEvent", type="mouseWheel", x=x, y=y, deltaX=sideways,
+                  deltaY=pixels)
+
+    def touch(self, kind: str, *fingers: tuple) -> None:
+        points = [{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(fingers)]
+        self.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
 
     def key(self, name: str, text: str = "") -> None:
         self.call("Input.dispatchKeyEvent", type="keyDown", key=name, text=text)

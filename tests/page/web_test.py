@@ -85,6 +85,43 @@ def colors_of(png: bytes) -> int:
     return len(set(zlib.decompress(packed)))
 
 
+def show_whole_step(page: Page) -> None:
+    page.browser.key("0", "0")
+    page.wait_until("0 shows the whole step", lambda now: float(now["timeline.begin"]) == 0)
+
+
+def pinch(page: Page, x: float, y: float) -> None:
+    """Moves two fingers apart around a point."""
+    page.browser.touch("touchStart", (x - 20, y))
+    page.browser.touch("touchStart", (x - 20, y), (x + 20, y))
+    for apart in (40, 60, 80):
+        page.browser.touch("touchMove", (x - apart, y), (x + apart, y))
+    page.browser.touch("touchEnd")
+
+
+def print_out(page: Page) -> None:
+    """The picture keeps its shape on paper, and the recommendation is text."""
+    page.wait_until("the plan is shown", is_ready)
+    page.browser.call("Emulation.setEmulatedMedia", media="print")
+    shape = page.browser.value(
+        "(() => { const c = document.getElementById('canvas'); c.width = 900; c.height = 200; "
+        "const box = c.getBoundingClientRect(); return box.width / box.height / 4.5; })()")
+    assert abs(shape - 1) < 0.02, f"the picture is stretched by {shape}"
+    assert page.browser.value("document.getElementById('answer').offsetHeight") > 10
+
+
+def explain_without_webgl(page: Page) -> None:
+    end, said = time.time() + PATIENCE, ""
+    while "needs WebGL 2" not in said and time.time() < end:
+        time.sleep(0.1)
+        said = page.browser.value("document.body ? document.body.innerText : ''")
+    assert "needs WebGL 2" in said, said
+
+
+# Runs before the page, in a browser that has no WebGL.
+NO_WEBGL = "HTMLCanvasElement.prototype.getContext = () => null;"
+
+
 def use(page: Page, folder: pathlib.Path) -> str:
     shown = page.wait_until("the plan is shown", is_ready)
     assert shown["model"] == "bloom-7b1" and shown["gpus"] == "16", shown
@@ -101,8 +138,14 @@ def use(page: Page, folder: pathlib.Path) -> str:
     page.browser.mouse("mouseMoved", x, y)
     page.browser.wheel(x, y, -300)
     page.wait_until("the wheel zoomed", lambda now: float(now["timeline.begin"]) > 0)
-    page.browser.key("0", "0")
-    page.wait_until("0 shows the whole step", lambda now: float(now["timeline.begin"]) == 0)
+    begin = float(page.facts()["timeline.begin"])
+    page.browser.wheel(x, y, 0, 40)
+    page.wait_until("a sideways wheel pans", lambda now: float(now["timeline.begin"]) > begin)
+    show_whole_step(page)
+    pinch(page, x, y)
+    page.wait_until("two fingers zoom", lambda now: float(now["timeline.begin"]) > 0)
+    show_whole_step(page)
+    assert "tp 16" in (text := page.browser.value("document.body.innerText")), text
     page.click("Theme")
     page.wait_until("the theme changed", lambda now: now["theme"] == "dark")
     (folder / "report-dark.png").write_bytes(page.browser.picture())
@@ -164,15 +207,31 @@ def withstand(page: Page) -> None:
     assert strangers == [], strangers
 
 
-def browse(chromium: str, tpsim: pathlib.Path, plan: pathlib.Path, page: pathlib.Path, visit):
-    """Returns the result of `visit` on the plan's page."""
+def browse(chromium: str, tpsim: pathlib.Path, plan: pathlib.Path, page: pathlib.Path, visit,
+           prepared: str = ""):
+    """Returns the result of `visit` on the plan's page, before which `prepared` runs."""
     subprocess.run([tpsim, "report", plan, "--html", page], check=True, stdout=subprocess.DEVNULL)
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        browser = Browser(chromium, page.resolve(), profile)
+        browser = Browser(chromium, page.resolve(), profile, prepared=prepared)
         try:
             return visit(Page(browser))
         finally:
             browser.close()
+
+
+def saved_view(tpsim: pathlib.Path, plan: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """Saves a view of the plan with another micro-batch and a dark theme; returns its path."""
+    view, script = folder / "view.json", folder / "view.txt"
+    script.write_text(f"theme dark\nclick Save\nclick \"file name\"\npress Ctrl+A\ntype {view}\n"
+                      "click \"Save view\"\nwait 2\n")
+    subprocess.run([tpsim, "gui", plan, "--script", script, "--screenshot", folder / "view.png"],
+                   check=True, stdout=subprocess.DEVNULL)
+    return view
+
+
+def show_view(page: Page) -> None:
+    shown = page.wait_until("the view is shown", is_ready)
+    assert shown["theme"] == "dark" and shown["model"] == "bloom-7b1", shown
 
 
 def main() -> int:
@@ -192,6 +251,11 @@ def main() -> int:
     said = browse(chromium, tpsim, plan, page, lambda shown: use(shown, folder))
     size = page.stat().st_size
     assert size < MOST_BYTES, f"the page has {size} bytes"
+    assert "<noscript>This page needs JavaScript" in page.read_text()
+    browse(chromium, tpsim, plan, page, print_out)
+    browse(chromium, tpsim, plan, page, explain_without_webgl, NO_WEBGL)
+    view = saved_view(tpsim, plan, folder)
+    browse(chromium, tpsim, view, folder / "view.html", show_view)
     browse(chromium, tpsim, hostile_plan(tpsim, folder), folder / "hostile.html", withstand)
     print(f"{size} bytes; {said}; {time.time() - started:.0f} s in the browser")
     return 0

@@ -206,7 +206,7 @@ class Attacks(unittest.TestCase):
         right = json.dumps({"format": "tpsim-request/1", "call": "version"}).encode()
         lines = [b"", b"{", b"null", b"[]", b"7", b"\xff", b"\0", right[:-1], b"[" * 100_000, right * 2]
         for key, value in [("call", 7), ("call", "plna"), ("format", "tpsim-request/2"), ("what", 1),
-                           ("options", []), ("options", {"tp": 1}), ("options", {"nonsense": ""}),
+                           ("options", []), ("options", {"tp": {}}), ("options", {"tp": 1}), ("options", {"nonsense": ""}),
                            ("plan", {}), ("plan", 1), ("path", "x"), ("path", {})]:
             lines.append(json.dumps({**json.loads(right), key: value}).encode())
         for _ in range(200):

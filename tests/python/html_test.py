@@ -8,6 +8,7 @@ import html.parser
 import os
 import tempfile
 import unittest
+from unittest import mock
 
 import tpsim
 from tpsim import _html, _results
@@ -63,6 +64,16 @@ def hostile(value):
     return value
 
 
+def small_answers():
+    """Returns a calibration and a training run of the small model of the golden tests."""
+    files = os.path.join(os.environ["TPSIM_SOURCE_DIR"], "tests", "cli", "files")
+    with mock.patch.dict(os.environ, {"TPSIM_DATA": os.path.join(files, "data")}):
+        measured = os.path.join(files, "measured.csv")
+        calibrated = tpsim.calibrate(measured, cluster="four-nodes")
+    model = os.path.join(files, "data", "models", "tiny.json")
+    return [calibrated, tpsim.run(model=model, seq=16, steps=2, micro_batch=1, global_batch=1)]
+
+
 def answers():
     """Returns at least one answer of every kind that has a table."""
     plan = tpsim.simulate(**SMALL).plan
@@ -78,7 +89,9 @@ def answers():
         tpsim.explain(plan, why_not="tp=4"), tpsim.explain(plan, why_not="micro-batch=3"),
         tpsim.explain(plan, what_if=True), tpsim.campaign(plan, tokens=3e9),
         tpsim.campaign(model="bloom-560m", tokens=3e9, gpus=[8, 16], deadline="400d"),
-        tpsim.validate(RUNS)]
+        tpsim.validate(RUNS), tpsim.scaling("bloom-560m", gpus=[8, 16], global_batch=64),
+        tpsim.compare([plan, tpsim.simulate(plan, micro_batch=1).plan]),
+        *small_answers()]
 
 
 class Html(unittest.TestCase):

@@ -12,8 +12,7 @@ namespace tpsim::gui {
 namespace {
 
 constexpr std::array<const char*, 7> kCards = {
-    "headline",          "Plan",    "Plans", "Time and memory", "Memory by stage",
-    "Step time by term", "Timeline"};
+    "headline", "Plan", "Plans", "Time and memory", "Memory by stage", "Step time", "Timeline"};
 
 bool overlap(const Rect& a, const Rect& b) {
   return std::min(a.max.x, b.max.x) > std::max(a.min.x, b.min.x) + 0.5F &&
@@ -36,6 +35,19 @@ std::string covered_texts(const Session& session, const std::vector<PaintedText>
     }
   }
   return covered;
+}
+
+// Returns the texts of the panels that end with "…". The sentences of the headline may: in a low
+// window the rest of a sentence is in its tooltip.
+std::string shortened_texts(const Session& session, const std::vector<PaintedText>& texts) {
+  const Rect& headline = session.items().at("headline");
+  std::string shortened;
+  for (const PaintedText& text : texts) {
+    const bool is_sentence = headline.holds(text.box.center()) && text.text.size() > 60;
+    const bool is_panels = text.root == "tpsim" && !is_sentence;
+    if (is_panels && text.text.ends_with("…")) shortened += text.text + "\n";
+  }
+  return shortened;
 }
 
 void check_cards(const Session& session) {
@@ -165,6 +177,7 @@ TEST_CASE("no text is cut off, faint or painted over another, and no card covers
       for (const auto& [width, height] : kSizes) {
         INFO(planned.name << " " << theme << " " << width << "x" << height);
         REQUIRE(gui.run(fmt::format("theme {}\nsize {} {}\nwait 2", theme, width, height)) == "");
+        CHECK(shortened_texts(gui.host().session(), painted_texts()) == "");
         check_states(gui);
       }
     }
