@@ -102,20 +102,26 @@ struct Best {
   }
 };
 
-double peak_of(const DeviceFacts& device) {
+// Returns the peak FLOP/s of GEMMs in the searched precisions.
+double peak_of(const DeviceFacts& device, const std::vector<std::int64_t>& precisions) {
+  const bool is_narrow = std::any_of(precisions.begin(), precisions.end(), [](std::int64_t value) {
+    return value != static_cast<std::int64_t>(Precision::kNone);
+  });
+  if (!is_narrow) return device.matmul_peak.value();
   return std::max({device.matmul_peak.value(), device.fp8_peak.value(), device.mxfp8_peak.value(),
                    device.nvfp4_peak.value()});
 }
 
 }  // namespace
 
-std::vector<std::int64_t> goal_sizes(const Scenario& scenario, const CampaignGoal& goal,
-                                     double tokens) {
+std::vector<std::int64_t> goal_sizes(const Scenario& scenario,
+                                     const std::vector<std::int64_t>& precisions,
+                                     const CampaignGoal& goal, double tokens) {
   const std::int64_t host = host_size(scenario.cluster);
   const std::int64_t hosts = scenario.cluster.nodes * scenario.cluster.gpus_per_node / host;
   const double gpu_seconds = tokens / static_cast<double>(scenario.model.seq) *
                              model_flops_per_step(scenario.model, 1).value() /
-                             peak_of(scenario.profile.device);
+                             peak_of(scenario.profile.device, precisions);
   std::vector<std::int64_t> sizes;
   for (std::int64_t power = 1; power <= hosts; power *= 2) {
     for (const std::int64_t half : {2, 3}) {
@@ -128,7 +134,7 @@ std::vector<std::int64_t> goal_sizes(const Scenario& scenario, const CampaignGoa
   }
   // If every size would miss the deadline, returns all sizes, so that the nearest miss can be
   // found.
-  return sizes.empty() ? goal_sizes(scenario, {}, tokens) : sizes;
+  return sizes.empty() ? goal_sizes(scenario, precisions, {}, tokens) : sizes;
 }
 
 GoalStanding standing_of(const CampaignGoal& goal, const Campaign& campaign) {

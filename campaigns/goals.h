@@ -43,9 +43,11 @@ struct GoalAnswer {
 };
 
 // Returns GPU counts of 1, 2, 3, 4, 6, 8, 12 ... whole hosts, up to the size of the cluster. Skips
-// sizes that would miss the deadline even at peak FLOP/s, unless all sizes would.
-std::vector<std::int64_t> goal_sizes(const Scenario& scenario, const CampaignGoal& goal,
-                                     double tokens);
+// sizes that would miss the deadline even at the peak FLOP/s of `precisions` (16 bits if empty),
+// unless all sizes would.
+std::vector<std::int64_t> goal_sizes(const Scenario& scenario,
+                                     const std::vector<std::int64_t>& precisions,
+                                     const CampaignGoal& goal, double tokens);
 
 // Returns whether a campaign meets the goal.
 GoalStanding standing_of(const CampaignGoal& goal, const Campaign& campaign);

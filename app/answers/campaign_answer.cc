@@ -62,8 +62,11 @@ Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer) {
 Result<GoalAnswer> goal_answer(const WholeRunRequest& request, const CampaignReport& report) {
   const Scenario& scenario = report.named.scenario;
   std::vector<std::int64_t> sizes = request.gpus;
-  if (sizes.empty()) sizes = goal_sizes(scenario, *request.goal, request.run.tokens);
   SearchRequest asked = *request.search;
+  if (sizes.empty()) {
+    sizes = goal_sizes(scenario, asked.settings.values[Setting::kPrecision], *request.goal,
+                       request.run.tokens);
+  }
   asked.gpus = sizes.front();
   std::vector<std::int64_t>& batch = asked.settings.values[Setting::kGlobalBatch];
   if (batch.empty()) {

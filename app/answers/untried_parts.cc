@@ -57,7 +57,11 @@ std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedR
     const PartRow& row = row_of(one.part);
     const std::int64_t value = parse_value(row, one.word).value();
     const bool is_held = held(*launcher, one.part, value) == Held::kWritten;
-    if (!is_held || is_varied(named, one.part) || row.get(scenario.stack) == value) continue;
+    // Megatron needs sequence parallelism for this overlap, torchtitan a second option, --compile.
+    const bool is_blocked = one.part == StackPart::kTpOverlap &&
+                            (!best.plan.sequence_parallel || *launcher == LaunchStack::kTorchTitan);
+    if (!is_held || is_blocked || is_varied(named, one.part) || row.get(scenario.stack) == value)
+      continue;
     Scenario other = scenario;
     other.stack = with_parts(scenario.stack, {{one.part, value}});
     if (broken_file_rule(other.stack.launcher, other.stack, other.model, best.plan,

@@ -50,14 +50,14 @@ std::vector<Campaign> all_campaigns(Case c) {
 
 TEST_CASE("sizes are whole hosts, from the smallest that reaches the goal at peak FLOP/s") {
   Case c;
-  const std::vector<std::int64_t> all = goal_sizes(c.scenario, {}, 1e12);
+  const std::vector<std::int64_t> all = goal_sizes(c.scenario, {}, {}, 1e12);
   CHECK(all == std::vector<std::int64_t>{4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256});
   CampaignGoal goal;
   goal.deadline = Seconds(kDay);
-  const std::vector<std::int64_t> some = goal_sizes(c.scenario, goal, 1e13);
+  const std::vector<std::int64_t> some = goal_sizes(c.scenario, {}, goal, 1e13);
   REQUIRE(some.size() < all.size());
   CHECK(std::equal(some.rbegin(), some.rend(), all.rbegin()));
-  CHECK(goal_sizes(c.scenario, goal, 1e20) == all);  // for the nearest miss
+  CHECK(goal_sizes(c.scenario, {}, goal, 1e20) == all);  // for the nearest miss
 }
 
 TEST_CASE("the cheapest size meets a deadline at the upper end of its interval") {
