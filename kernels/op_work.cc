@@ -330,7 +330,12 @@ OpRecord describe(const Op& op) {
       [](const auto& any) -> OpRecord {
         const Work work = work_of(any);
         const OpKind kind = kKindOf<std::decay_t<decltype(any)>>;
-        return {{kind, work.dtype, work.variant, work.dims}, work.flops, work.bytes, any.label};
+        OpRecord record{
+            {kind, work.dtype, work.variant, work.dims}, work.flops, work.bytes, any.label};
+        if constexpr (std::is_same_v<std::decay_t<decltype(any)>, Matmul>) {
+          record.input = any.a.tensor.storage_id();
+        }
+        return record;
       },
       op);
 }

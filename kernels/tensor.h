@@ -49,6 +49,7 @@ class Storage {
 
   std::byte* data() const { return static_cast<std::byte*>(data_); }
   std::int64_t bytes() const { return bytes_; }
+  std::uint32_t id() const { return id_; }  // as in Recorder::allocated()
 
  private:
   Device& device_;
@@ -80,6 +81,7 @@ class Tensor {
     return reinterpret_cast<T*>(storage_->data()) + first_;
   }
   void* raw() const;
+  std::uint32_t storage_id() const { return storage_->id(); }  // of a defined tensor
 
   // Returns a view of the same elements with another shape.
   Tensor reshaped(Shape shape) const;

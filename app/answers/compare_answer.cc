@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
+#include "app/scenario/open_inputs.h"
 #include "sim/step/order.h"
 #include "sim/step/simulate.h"
 
@@ -16,6 +18,7 @@ Result<ComparedPlan> load(const ScenarioRequest& request) {
   TPSIM_TRY(one.named, load_scenario(request));
   one.run.plan = request.file->plan;
   TPSIM_TRY(one.run.predicted, simulate(one.named.scenario, one.run.plan));
+  TPSIM_TRY_STATUS(widen_intervals(one.named, std::span(&one.run, 1)));
   return one;
 }
 

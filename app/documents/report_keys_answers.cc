@@ -138,6 +138,59 @@ constexpr ReportKey kProgramKeys[] = {
      "events. Counts are those of one rank"},
 };
 
+constexpr ReportKey kProgramDifferenceKeys[] = {
+    {"plan other", "run", "the plan, and the one of `--diff`"},
+    {"parts", "list of part_difference", "parts of the model in which the programs differ"},
+};
+
+constexpr ReportKey kPartDifferenceKeys[] = {
+    {"part", "text", "part of the model, as in program_report"},
+    {"block", "whole", "of blocks: kind of block, from 0"},
+    {"recomputed", "bool", "of blocks: whether the first plan recomputes the whole block"},
+    {"times", "list of time_after_pass",
+     "time of a micro-batch after each pass of lowering, without overlap"},
+    {"phases", "list of phase_difference", "phases with differences"},
+};
+
+constexpr ReportKey kTimeAfterPassKeys[] = {
+    {"pass", "text", "name of the pass; `trace`: the layers of the reference model"},
+    {"first_s second_s", "number", "seconds in the plan, and in the other plan"},
+};
+
+constexpr ReportKey kPhaseDifferenceKeys[] = {
+    {"phase", "text", "phase, as in program_report"},
+    {"events", "list of event_difference",
+     "events of one program alone, and equal events with different times; without allocations"},
+};
+
+constexpr ReportKey kEventDifferenceKeys[] = {
+    {"first second", "event", "event of the plan, and of the other plan"},
+};
+
+constexpr ReportKey kMemoryReportKeys[] = {
+    {"plan", "run", "the plan"},
+    {"stages", "list of peak", "memory of each stage when its tensors are at their peak"},
+};
+
+constexpr ReportKey kPeakKeys[] = {
+    {"stage", "whole", "index of the stage, from 0"},
+    {"task", "text", "what the stage runs: `forward`, `backward` or `optimizer`"},
+    {"chunk micro_batch", "whole", "of forward and backward: chunk and micro-batch, from 0"},
+    {"live", "list of live_memory",
+     "contents of the memory, largest first. The sum is the stage's memory in the prediction"},
+};
+
+constexpr ReportKey kLiveMemoryKeys[] = {
+    {"category", "text",
+     "`weights`, `gradients`, `optimizer`, `activations`, `workspace` or `communication`"},
+    {"part", "text",
+     "`embedding`, `block`, `head`, `between stages`: a sent or received activation, or `whole "
+     "stage`"},
+    {"label", "text", "what is stored"},
+    {"bytes", "number",
+     "size on one rank. Negative: the framework does not keep this part of the other rows"},
+};
+
 constexpr ReportKey kPartProgramKeys[] = {
     {"part", "text",
      "`word_embeddings`, `embedding`, `block`, `head`, or `transfer`: an activation between two "
@@ -265,6 +318,14 @@ constexpr ReportObject kAnswerObjects[] = {
     {"precision_break_even", "", kPrecisionBreakEvenKeys},
     {"shape_advice", "", kShapeAdviceKeys},
     {"better_size", "", kBetterSizeKeys},
+    {"program_difference_report", "heading", kProgramDifferenceKeys},
+    {"part_difference", "", kPartDifferenceKeys},
+    {"time_after_pass", "", kTimeAfterPassKeys},
+    {"phase_difference", "", kPhaseDifferenceKeys},
+    {"event_difference", "", kEventDifferenceKeys},
+    {"memory_report", "heading", kMemoryReportKeys},
+    {"peak", "", kPeakKeys},
+    {"live_memory", "", kLiveMemoryKeys},
     {"program_report", "heading", kProgramKeys},
     {"part_program", "", kPartProgramKeys},
     {"phase", "", kPhaseKeys},

@@ -8,7 +8,6 @@
 
 #include "app/scenario/open_inputs.h"
 #include "core/scenario/plan_json.h"
-#include "lowering/passes/quantization.h"
 #include "plans/search/certificate.h"
 #include "sim/step/order.h"
 #include "sim/step/terms.h"
@@ -58,25 +57,6 @@ JsonValue prediction_json(const Prediction& predicted) {
   });
 }
 
-// Returns the keys with which every report starts.
-JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus) {
-  const Scenario& scenario = named.scenario;
-  JsonValue json = json_object(
-      {{"version", version},
-       {"model", scenario.model.name},
-       {"parameters", parameter_count(scenario.model)},
-       {"active_parameters", active_parameter_count(scenario.model)},
-       {"cluster", scenario.cluster.name},
-       {"stack", scenario.stack.name},
-       {"gpus", gpus},
-       {"profile", json_object({{"name", scenario.profile.name},
-                                {"provenance", name_of(scenario.profile.provenance)}})}});
-  const std::vector<std::string>& notes = scenario.model.notes;
-  if (!notes.empty()) json.set("model_notes", json_array(notes));
-  if (!named.dropped.empty()) json.set("dropped", json_array(named.dropped));
-  return json;
-}
-
 JsonValue search_json(const NamedScenario& named, const SearchSpace& space,
                       const SearchResult& found) {
   JsonValue pruned = json_object();
@@ -118,75 +98,6 @@ JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective o
   return json;
 }
 
-JsonValue event_json(const LoweredOp& op) {
-  const OpKey& key = op.key;
-  std::size_t count = key.dims.size();
-  while (count > 0 && key.dims[count - 1] == 0) --count;
-  JsonValue json = json_object({{"op", name_of(key.kind)},
-                                {"dtype", name_of(key.dtype)},
-                                {"dims", json_array(std::span(key.dims).first(count))},
-                                {"variant", static_cast<std::int64_t>(key.variant)},
-                                {"kernels", op.launches},
-                                {"flops", op.flops},
-                                {"bytes", op.bytes},
-                                {"label", op.label.text}});
-  if (op.repeats != 1) json.set("repeats", op.repeats);
-  const std::string pass = name_of_pass(op);
-  if (!pass.empty()) json.set("pass", pass);
-  return json;
-}
-
-JsonValue event_json(const LoweredCollective& record) {
-  return json_object({{"collective", name_of(record.kind)},
-                      {"group", name_of(record.group)},
-                      {"ranks", record.ranks},
-                      {"bytes", record.bytes},
-                      {"calls", record.calls},
-                      {"overlap", name_of(record.overlap)},
-                      {"label", record.label.text}});
-}
-JsonValue event_json(const LoweredCopy& copy) {
-  return json_object(
-      {{"copy", copy.kernels}, {"bytes", copy.moved.value()}, {"label", copy.label.text}});
-}
-JsonValue event_json(const HostWork& work) {
-  return json_object(
-      {{"host", work.busy.value()}, {"synchronizes", work.synchronizes}, {"label", work.label}});
-}
-JsonValue event_json(const IssuedMemory& memory) {
-  return json_object({{"memory", memory.is_free ? "free" : "allocate"},
-                      {"tensor", static_cast<std::int64_t>(memory.tensor)},
-                      {"category", name_of(memory.record.category)},
-                      {"bytes", memory.record.bytes},
-                      {"label", memory.record.label}});
-}
-
-JsonValue event_json(const IssuedEvent& event) {
-  JsonValue json = std::visit([](const auto& one) { return event_json(one); }, event.what);
-  if (std::holds_alternative<IssuedMemory>(event.what)) return json;
-  json.set("stream", name_of(event.stream));
-  json.set("time_s", event.time.value());
-  if (!event.source.empty()) json.set("source", event.source);
-  return json;
-}
-
-JsonValue phase_json(const PhaseProgram& program) {
-  return json_object({{"phase", name_of(program.phase)},
-                      {"events", json_array(program.events, [](const IssuedEvent& event) {
-                         return event_json(event);
-                       })}});
-}
-
-JsonValue program_json(const PartProgram& program) {
-  JsonValue json = json_object({{"part", name_of(program.part)}, {"count", program.count}});
-  if (program.part == ProgramPart::kBlock) {
-    json.set("block", program.block);
-    json.set("recomputed", program.is_recomputed);
-  }
-  json.set("phases", json_array(program.phases, phase_json));
-  return json;
-}
-
 // Adds "parts_searched" and "parts_not_searched" to the report.
 void add_tried(JsonValue& report, const NamedScenario& named) {
   const auto add = [&](const char* key, const std::vector<TriedParts>& all) {
@@ -202,6 +113,24 @@ void add_tried(JsonValue& report, const NamedScenario& named) {
 }
 
 }  // namespace
+
+JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus) {
+  const Scenario& scenario = named.scenario;
+  JsonValue json = json_object(
+      {{"version", version},
+       {"model", scenario.model.name},
+       {"parameters", parameter_count(scenario.model)},
+       {"active_parameters", active_parameter_count(scenario.model)},
+       {"cluster", scenario.cluster.name},
+       {"stack", scenario.stack.name},
+       {"gpus", gpus},
+       {"profile", json_object({{"name", scenario.profile.name},
+                                {"provenance", name_of(scenario.profile.provenance)}})}});
+  const std::vector<std::string>& notes = scenario.model.notes;
+  if (!notes.empty()) json.set("model_notes", json_array(notes));
+  if (!named.dropped.empty()) json.set("dropped", json_array(named.dropped));
+  return json;
+}
 
 void add_assumed(JsonValue& report, const Assumed& assumed) {
   if (assumed.open.empty()) return;
@@ -266,15 +195,6 @@ JsonValue explain_report(const NamedScenario& named, const PlannedRun& run) {
   json.set("plan", run_json(run));
   json.set("terms", json_array(run.predicted.breakdown,
                                [&](const Term& term) { return term_json(term, named); }));
-  add_assumed(json, named.assumed);
-  return json;
-}
-
-JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
-                         const std::vector<PartProgram>& programs) {
-  JsonValue json = report_head("tpsim-program-report/1", named, gpu_count(run.plan));
-  json.set("plan", run_json(run));
-  json.set("programs", json_array(programs, program_json));
   add_assumed(json, named.assumed);
   return json;
 }

@@ -1,15 +1,23 @@
 // Reports of `--json` (docs/json.md). Each function returns one JSON object.
 #pragma once
 
+#include <span>
+
+#include "app/answers/plan_answers.h"
+#include "app/answers/program_difference.h"
 #include "app/scenario/named_scenario.h"
 #include "core/base/result.h"
 #include "core/json/json_value.h"
 #include "core/plan/report.h"
 #include "core/program/timeline.h"
 #include "plans/search/search.h"
+#include "sim/memory/peak_memory.h"
 #include "sim/step/rank_programs.h"
 
 namespace tpsim::app {
+
+// Returns the keys with which every report starts.
+JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus);
 
 // Returns a plan with its prediction, as in "plans" of the report.
 JsonValue run_json(const PlannedRun& run);
@@ -28,6 +36,17 @@ JsonValue explain_report(const NamedScenario& named, const PlannedRun& run);
 JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
                          const std::vector<PartProgram>& programs);
 
+// "tpsim-program-difference-report/1": two plans with their predictions, and the differences of
+// their programs.
+JsonValue program_difference_report(const NamedScenario& named, const PlannedRun& run,
+                                    const SimulatedPlan& other,
+                                    const std::vector<PartDifference>& parts);
+
+// "tpsim-memory-report/1": one plan with its prediction, and what each stage's memory contains at
+// its peak.
+JsonValue memory_report(const NamedScenario& named, const PlannedRun& run,
+                        std::span<const PeakMemory> peaks);
+
 // Adds "assumed" to a report if some inputs are not stated.
 void add_assumed(JsonValue& report, const Assumed& assumed);
 // Returns {"dispatcher": "deepep"}.
@@ -45,7 +64,8 @@ JsonValue error_report(const Error& error);
 
 // Returns a timeline in the Chrome trace event format for Perfetto and chrome://tracing. Each
 // pipeline stage has a compute track with complete events in microseconds, and additional tracks
-// for concurrent transfers.
-std::string trace_json(const Timeline& timeline, std::string_view title);
+// for concurrent transfers, and a counter of its tensors by category. `memory`: by stage.
+std::string trace_json(const Timeline& timeline, std::span<const MemorySamples> memory,
+                       std::string_view title);
 
 }  // namespace tpsim::app

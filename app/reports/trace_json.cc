@@ -56,6 +56,19 @@ JsonValue metadata_json(const char* what, std::int64_t track, JsonValue args) {
       {{"name", what}, {"ph", "M"}, {"pid", kProcess}, {"tid", track}, {"args", std::move(args)}});
 }
 
+// The tensors of a stage by category: viewers draw them as a stack.
+JsonValue memory_json(std::size_t stage, const MemorySample& sample) {
+  JsonValue gib = json_object();
+  for (std::size_t i = 0; i < sample.bytes.size(); ++i) {
+    gib.set(std::string(name_of(static_cast<MemoryCategory>(i))), sample.bytes[i] / kGiB);
+  }
+  return json_object({{"name", fmt::format("memory of stage {}, GiB", stage)},
+                      {"ph", "C"},
+                      {"ts", microseconds(sample.time)},
+                      {"pid", kProcess},
+                      {"args", std::move(gib)}});
+}
+
 // Text of a JSON array of events, one event per line. A long trace is not stored as a tree of
 // values.
 class EventList {
@@ -116,13 +129,17 @@ class TrackIds {
 
 }  // namespace
 
-std::string trace_json(const Timeline& timeline, std::string_view title) {
+std::string trace_json(const Timeline& timeline, std::span<const MemorySamples> memory,
+                       std::string_view title) {
   EventList events;
   events.add(metadata_json("process_name", kFirstTrack, json_object({{"name", title}})));
   const TrackIds ids(timeline);
   ids.add_names(events);
   for (std::size_t i = 0; i < timeline.spans.size(); ++i) {
     events.add(event_json(timeline.spans[i], ids.of_span(timeline, i)));
+  }
+  for (std::size_t stage = 0; stage < memory.size(); ++stage) {
+    for (const MemorySample& sample : memory[stage]) events.add(memory_json(stage, sample));
   }
   return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events.text() + "\n]}\n";
 }

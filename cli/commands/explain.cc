@@ -22,8 +22,28 @@ Result<std::size_t> passes_of(const Arguments& arguments) {
   return chosen.empty() ? lowering_passes().size() : chosen.front();
 }
 
+// Compares the program with that of the plan in --diff.
+Result<Explanation> explain_difference(const Arguments& arguments, const NamedScenario& named,
+                                       const PlannedRun& run, const Terminal& terminal) {
+  TPSIM_TRY_STATUS(
+      refuse(arguments, {Opt::kAfter}, "--diff compares the programs after all passes"));
+  const std::string& path = *arguments[Opt::kDiff];
+  TPSIM_TRY(PlanFile file, read_plan(path));
+  const ScenarioRequest scenario{.file = std::move(file),
+                                 .origin = path,
+                                 .ignore_stack_limits = arguments.has(Opt::kIgnoreStackLimits)};
+  TPSIM_TRY(const SimulatedPlan other, explain_answer({.scenario = scenario}));
+  LayerPricer first(named.scenario), second(other.named.scenario);
+  const std::vector<PartDifference> parts =
+      program_differences(first, run.plan, second, other.run.plan);
+  return Explanation{program_difference_report(named, run, other, parts),
+                     program_difference_text(terminal, named, run, other, parts),
+                     plan_file_of(named, run.plan)};
+}
+
 Result<Explanation> explain_program(const Arguments& arguments, const NamedScenario& named,
                                     const PlannedRun& run, const Terminal& terminal) {
+  if (arguments.has(Opt::kDiff)) return explain_difference(arguments, named, run, terminal);
   TPSIM_TRY(const std::size_t passes, passes_of(arguments));
   LayerPricer pricer(named.scenario);
   const std::vector<PartProgram> programs = rank_programs(pricer, run.plan, passes);
@@ -31,11 +51,28 @@ Result<Explanation> explain_program(const Arguments& arguments, const NamedScena
                      program_text(terminal, named, run, programs), plan_file_of(named, run.plan)};
 }
 
+Result<Explanation> explain_memory(const NamedScenario& named, const PlannedRun& run,
+                                   const Terminal& terminal) {
+  TPSIM_TRY(const StepMemory step, step_memory(named.scenario, run.plan));
+  return Explanation{memory_report(named, run, step.peaks),
+                     memory_text(terminal, named, run, step.peaks), plan_file_of(named, run.plan)};
+}
+
+// Returns what --memory or --program asks for, else the terms of the step.
+Result<Explanation> explain_plan(const Arguments& arguments, const NamedScenario& named,
+                                 const PlannedRun& run, const Terminal& terminal,
+                                 const std::string& heading = "") {
+  if (arguments.has(Opt::kMemory)) return explain_memory(named, run, terminal);
+  if (arguments.has(Opt::kProgram)) return explain_program(arguments, named, run, terminal);
+  return Explanation{explain_report(named, run), heading + explanation_text(terminal, named, run),
+                     plan_file_of(named, run.plan)};
+}
+
 Result<Explanation> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
                                 const Terminal& terminal) {
-  constexpr std::array kOfRows = {Opt::kRuns,    Opt::kRow,     Opt::kCluster,
-                                  Opt::kStack,   Opt::kProfile, Opt::kNodeGbps,
-                                  Opt::kProgram, Opt::kAfter,   Opt::kJson};
+  constexpr std::array kOfRows = {Opt::kRuns,    Opt::kRow,      Opt::kCluster, Opt::kStack,
+                                  Opt::kProfile, Opt::kNodeGbps, Opt::kProgram, Opt::kAfter,
+                                  Opt::kDiff,    Opt::kMemory,   Opt::kDiff,    Opt::kJson};
   for (const OptionRow& option : option_rows()) {
     const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
     if (!meant)
@@ -49,11 +86,7 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
   }
   TPSIM_TRY(const RunsRequest request, runs_request(arguments));
   TPSIM_TRY(const ExplainedRow row, explained_row(request));
-  if (arguments.has(Opt::kProgram))
-    return explain_program(arguments, row.named, row.planned, terminal);
-  return Explanation{explain_report(row.named, row.planned),
-                     row_view(terminal, row) + explanation_text(terminal, row.named, row.planned),
-                     plan_file_of(row.named, row.planned.plan)};
+  return explain_plan(arguments, row.named, row.planned, terminal, row_view(terminal, row));
 }
 
 Result<Explanation> explain_why_not(ExplainRequest request, const Terminal& terminal) {
@@ -79,8 +112,12 @@ Result<Explanation> explain(const Arguments& arguments, const std::optional<Plan
   TPSIM_TRY_STATUS(
       refuse(arguments, {Opt::kRow}, "add --runs: the option names a row of its table"));
   if (arguments.has(Opt::kProgram)) {
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf, Opt::kMemory},
+                            "give either this option or --program"));
+  }
+  if (arguments.has(Opt::kMemory)) {
     TPSIM_TRY_STATUS(
-        refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "give either this option or --program"));
+        refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "give either this option or --memory"));
   }
   TPSIM_TRY(ExplainRequest request, explain_request(arguments, file));
   if (arguments.has(Opt::kWhyNot)) return explain_why_not(std::move(request), terminal);
@@ -88,10 +125,7 @@ Result<Explanation> explain(const Arguments& arguments, const std::optional<Plan
   if (request.search) request.search->progress = progress.shower();
   if (arguments.has(Opt::kWhatIf)) return explain_what_if(request, terminal);
   TPSIM_TRY(const SimulatedPlan answer, explain_answer(request));
-  const auto& [named, run] = answer;
-  if (arguments.has(Opt::kProgram)) return explain_program(arguments, named, run, terminal);
-  return Explanation{explain_report(named, run), explanation_text(terminal, named, run),
-                     plan_file_of(named, run.plan)};
+  return explain_plan(arguments, answer.named, answer.run, terminal);
 }
 
 Status run_explain(const Arguments& arguments, const Terminal& terminal) {

@@ -35,8 +35,8 @@ std::string report_text(const Terminal& terminal, const NamedScenario& named,
 constexpr std::string_view kHere = "-";  // file name that means standard output
 
 Result<std::string> trace_of(const Scenario& scenario, const Plan& plan) {
-  TPSIM_TRY(const Timeline timeline, simulate_timeline(scenario, plan));
-  return trace_json(timeline, scenario.model.name + ", " + short_name(plan));
+  TPSIM_TRY(const StepMemory step, step_memory(scenario, plan));
+  return trace_json(step.timeline, step.samples, scenario.model.name + ", " + short_name(plan));
 }
 
 // Writes the files that options request. Returns messages about them. A timeline for standard

@@ -81,9 +81,14 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      "compare with the best plan that has these settings", kSearch, kExplains},
     {Opt::kWhatIf, "--what-if", "", "effect of other hardware and model shapes", kSearch,
      kExplains},
+    {Opt::kMemory, "--memory", "", "show the contents of the memory at the peak", kOutput,
+     kExplains},
     {Opt::kProgram, "--program", "", "show the ops, collectives and allocations of each stage",
      kOutput, kExplains},
     {Opt::kAfter, "--after", "PASS", "with --program: after this pass (trace: no pass) [the last]",
+     kOutput, kExplains},
+
+    {Opt::kDiff, "--diff", "PLAN.json", "with --program: differences to this plan, pass by pass",
      kOutput, kExplains},
 
     {Opt::kCountEmbedding, "--count-embedding", "",

@@ -27,7 +27,6 @@ constexpr OtherNames kOtherNames[] = {
     {"--pipeline-schedule --pipeline-parallel-schedule", "--schedule"},
     {"--attention-backend", "--attention"},
     {"--num-gpus --world-size", "--gpus"},
-    {"--memory", "--max-memory"},
     {"--hardware", "--cluster"},
     {"--out", "--save"},
     {"--output", "-o"},

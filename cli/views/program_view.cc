@@ -1,10 +1,13 @@
 // tpsim explain --program: lists the ops, collectives and allocations of a rank in order, for each
-// part of the model. The prediction uses the same program.
+// part of the model, or the differences to another plan. The prediction uses the same program.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -117,6 +120,34 @@ std::string part_note(const PartProgram& part, std::size_t kinds) {
   return note;
 }
 
+// A row with the times of an event in two programs.
+void add_difference(Table& table, const EventDifference& one) {
+  const auto time_of = [](const std::optional<IssuedEvent>& event) {
+    return event ? time_text(event->time) : std::string("-");
+  };
+  EventCells cells = std::visit([](const auto& event) { return cells_of(event); },
+                                (one.first ? one.first : one.second)->what);
+  add_row(table, cells.what, {time_of(one.first), time_of(one.second), printable(cells.label)});
+}
+
+// Lists the passes that change the difference of both times. Empty for a part without work of its
+// own in a micro-batch.
+std::string times_view(const Terminal& terminal, const PartDifference& part) {
+  const TimeAfterPass& last = part.times.back();
+  if (last.first == Seconds() && last.second == Seconds()) return "";
+  Table table(columns_of("<after pass|this plan|other plan|difference"));
+  Seconds before;
+  for (const TimeAfterPass& time : part.times) {
+    const Seconds difference = time.first - time.second;
+    const bool is_last = &time == &last;
+    if (difference == std::exchange(before, difference) && !is_last) continue;
+    table.add_row(
+        {is_last ? "all" : std::string(time.pass), time_text(time.first), time_text(time.second),
+         (difference < Seconds() ? "-" : "+") + time_text(Seconds(std::abs(difference.value())))});
+  }
+  return table.text(terminal);
+}
+
 }  // namespace
 
 std::string program_text(const Terminal& terminal, const NamedScenario& named,
@@ -127,6 +158,31 @@ std::string program_text(const Terminal& terminal, const NamedScenario& named,
   for (const PartProgram& part : programs) {
     text += "\n" + heading(terminal, title_of(part.part), part_note(part, kinds));
     for (const PhaseProgram& phase : part.phases) text += phase_view(terminal, phase);
+  }
+  return text;
+}
+
+std::string program_difference_text(const Terminal& terminal, const NamedScenario& named,
+                                    const PlannedRun& run, const SimulatedPlan& other,
+                                    const std::vector<PartDifference>& parts) {
+  std::string text = scenario_view(terminal, named, run.plan) + "\n";
+  text += heading(terminal, "THIS PLAN") + plan_view(terminal, run.plan, named.settings_left);
+  text += "\n" + scenario_view(terminal, other.named, other.run.plan) + "\n";
+  text += heading(terminal, "OTHER PLAN") +
+          plan_view(terminal, other.run.plan, other.named.settings_left);
+  if (parts.empty()) return text + "\nBoth plans run the same program.\n";
+  const auto kinds = static_cast<std::size_t>(block_kind_count(named.scenario.model));
+  for (const PartDifference& part : parts) {
+    std::string note = "time of a micro-batch without overlap";
+    if (part.part == ProgramPart::kBlock && kinds > 1) {
+      note = fmt::format("of kind {}: ", part.block) + note;
+    }
+    text += "\n" + heading(terminal, title_of(part.part), note) + times_view(terminal, part);
+    for (const PhaseDifference& phase : part.phases) {
+      Table table(columns_of(fmt::format("<{}|this plan|other plan|<label", name_of(phase.phase))));
+      for (const EventDifference& one : phase.events) add_difference(table, one);
+      text += table.text(terminal);
+    }
   }
   return text;
 }

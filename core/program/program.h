@@ -135,11 +135,15 @@ struct OpKey {
   }
 };
 
+inline constexpr std::uint32_t kNoAllocation = ~std::uint32_t{0};
+
 struct OpRecord {
   OpKey key;
   double flops = 0;  // a multiply-add counts two
   double bytes = 0;  // minimum bytes read from and written to device memory
   Label label;
+  // Allocation of a GEMM's first operand; in a Program its index. kNoAllocation: not recorded.
+  std::uint32_t input = kNoAllocation;
 };
 
 enum class CollectiveKind : std::uint8_t {

@@ -74,14 +74,15 @@ void draw_knob(Ui& ui, const Plan& plan, const SettingRow& row, std::vector<Knob
          plan_with(plan, row, values[static_cast<std::size_t>(chosen)].value, *ui.views.scenario));
 }
 
-// Draws the model's blocks by stage as a strip. Dragging a boundary moves blocks to the adjacent
+// Draws the model's layers by chunk as a strip. Dragging a boundary moves layers to the adjacent
 // chunk.
 void draw_cut(Ui& ui, const Plan& plan) {
   const std::vector<std::int64_t>& layers = plan.stage_layers;
   if (layers.size() < 2) return;
   const float width = ImGui::GetContentRegionAvail().x;
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  put_text(ui, ui.fonts.body, at, ui.colors.dim, "blocks by stage");
+  put_text(ui, ui.fonts.body, at, ui.colors.dim,
+           plan.virtual_stages > 1 ? "layers by chunk" : "layers by stage");
   put_text(ui, ui.fonts.small, {at.x + width, at.y + ui.px(1)}, ui.colors.dim,
            fitted(ui.fonts.small, layers_text(layers), width * 0.52F), Align::kRight);
   const float top = at.y + ui.px(21), bottom = top + ui.px(24);
@@ -110,8 +111,8 @@ void draw_cut(Ui& ui, const Plan& plan) {
       line(ui, {x - 1, top - ui.px(2)}, {x - 1, bottom + ui.px(2)}, ui.colors.text, ui.px(2));
     }
     hover_help(ui,
-               "Drag to move blocks between two adjacent chunks. The first stage also has the word "
-               "embeddings and the last stage the head, so these stages may need fewer blocks.");
+               "Drag to move layers between two adjacent chunks. The first stage also has the word "
+               "embeddings and the last stage the head, so these stages may need fewer layers.");
     if (ImGui::IsItemActive()) {
       const auto moved = std::lround((ImGui::GetMousePos().x - x) / each);
       if (moved != 0) {
@@ -189,8 +190,8 @@ void draw_sources(Ui& ui, Rect body) {
                   ui.views.unstated.software ? " (assumed)" : ""));
   if (!ui.views.a || ui.views.a->error) return;
   const Sources& s = ui.views.a->predicted.sources;
-  say(fmt::format("measured {:.0f} %, interpolated {:.0f} %, model {:.0f} %", 100 * s.exact_entries,
-                  100 * s.interpolated_entries, 100 * s.model));
+  say(fmt::format("measured {:.0f} %, interpolated {:.0f} %, analytical {:.0f} %",
+                  100 * s.exact_entries, 100 * s.interpolated_entries, 100 * s.model));
 }
 
 void draw_plan(Ui& ui, const Plan& plan) {

@@ -15,6 +15,8 @@ void TraceRecorder::append(ProgramEvent::Kind kind, std::size_t index) {
 void TraceRecorder::op_started(const OpRecord& record) {
   append(ProgramEvent::Kind::kOp, program_.ops.size());
   program_.ops.push_back(record);
+  std::uint32_t& input = program_.ops.back().input;
+  if (input != kNoAllocation) input = allocation_of_id_[input];
 }
 
 void TraceRecorder::collective_started(const CollectiveRecord& record) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 #include <utility>
 
 #include "costs/machine_cluster.h"
@@ -17,7 +16,7 @@ std::int64_t heads_per_group(const AttentionShape& attention, std::int64_t tp) {
 
 void merge_head_groups(LoweredLayer& layer, std::int64_t group) {
   if (group == 1) return;
-  std::map<std::pair<OpKey, std::string_view>, std::int64_t> seen;
+  std::map<std::pair<OpKey, std::uint32_t>, std::int64_t> seen;
   // Merges the op into the first of its group. Returns whether the op is dropped.
   const auto merges = [&](const LoweredEvent& event) {
     if (event.kind != LoweredEvent::Kind::kOp) return false;
@@ -25,7 +24,7 @@ void merge_head_groups(LoweredLayer& layer, std::int64_t group) {
     if (op.key.kind != OpKind::kMatmul || op.label.part != ModelPart::kAttentionCore) return false;
     OpKey key = op.key;
     key.variant &= static_cast<std::uint8_t>(~kAccumulate);
-    if (seen[{key, op.label.text}]++ % group != 0) return true;
+    if (seen[{key, op.input}]++ % group != 0) return true;
     op.key.dims[0] *= group;
     op.flops *= static_cast<double>(group);
     op.bytes *= static_cast<double>(group);

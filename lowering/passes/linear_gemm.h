@@ -1,6 +1,10 @@
 // Operands of the GEMMs of linear layers, as the passes of quantization count them.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "core/program/program.h"
 
 namespace tpsim {
@@ -29,6 +33,21 @@ inline double others_of(const OpRecord& product) {
 // Returns whether the output's gradient is quantized once for dgrad and wgrad together. For grouped
 // GEMMs of experts it is not.
 inline bool is_pair(const OpRecord& product) { return product.key.dims[0] == 1; }
+
+// Finds the GEMMs of a phase whose input no earlier linear layer of the phase has quantized. Call
+// is_new() for the linear layers of forward in order.
+class QuantizedInputs {
+ public:
+  bool is_new(const OpRecord& product) {
+    if (product.input == kNoAllocation) return true;
+    const bool is_known = std::find(known_.begin(), known_.end(), product.input) != known_.end();
+    if (!is_known) known_.push_back(product.input);
+    return !is_known;
+  }
+
+ private:
+  std::vector<std::uint32_t> known_;
+};
 
 // Whether the collective gathers a tensor-parallel input.
 inline bool is_tensor_gather(const CollectiveRecord& record) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 #include "costs/matmul_model.h"
@@ -213,10 +212,7 @@ std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
   if (is_product && in_products_) {
     add_passes_in_product(ops, op);
   } else if (is_product && !is_weight_gradient(op)) {
-    const bool is_same_input =
-        is_forward(op) && last_input_ != nullptr && std::strcmp(last_input_, op.label.text) == 0;
-    if (!is_same_input) add_input_passes(ops, op);
-    last_input_ = is_forward(op) ? op.label.text : nullptr;
+    if (!is_forward(op) || quantized_.is_new(op)) add_input_passes(ops, op);
   }
   if (is_product && rounds_anew_) {
     add_pass(ops, op, RoundingPass::kRounding, inputs_of(op), requantized_bytes(op));

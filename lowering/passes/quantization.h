@@ -34,6 +34,7 @@
 #include "core/plan/plan.h"
 #include "core/program/program.h"
 #include "core/scenario/scenario.h"
+#include "lowering/passes/linear_gemm.h"
 
 namespace tpsim {
 
@@ -106,8 +107,7 @@ class RoundedOperands {
   double gathered_parts_ = 1;  // number of ranks that gather one operand
   bool from_norm_ = false;
   bool is_gathered_ = false;
-  // Label of the linear layer whose input was quantized last in forward.
-  const char* last_input_ = nullptr;
+  QuantizedInputs quantized_;
 };
 
 // Returns a collective of the step's end with the bytes that it sends. 8-bit weights are gathered

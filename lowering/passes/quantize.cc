@@ -1,6 +1,5 @@
 // The pass that replaces the ops of a block by those of its recipe.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "lowering/passes/linear_gemm.h"
@@ -32,11 +31,9 @@ class SavedInputs {
     if (!keeps_) return 0;
     double saved = 0;
     const bool is_linear = is_linear_layer(op);
-    if (is_linear && is_forward(op) &&
-        (last_ == nullptr || std::strcmp(last_, op.label.text) != 0)) {
+    if (is_linear && is_forward(op) && quantized_.is_new(op)) {
       const double part = is_gathered_ ? part_ : 1;
       saved = part * inputs_of(op) * (is_attention_ ? -narrow_ : wide_ - narrow_);
-      last_ = op.label.text;
     }
     if (is_linear) is_gathered_ = false;
     is_attention_ = op.label.part == ModelPart::kAttentionCore;
@@ -47,7 +44,7 @@ class SavedInputs {
   bool keeps_ = false;
   double narrow_ = 0, wide_ = 0, part_ = 1;
   bool is_gathered_ = false, is_attention_ = false;
-  const char* last_ = nullptr;
+  QuantizedInputs quantized_;
 };
 
 // Replaces the events of a phase by those that the recipe runs.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "costs/machine_cluster.h"
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
 
@@ -53,12 +54,21 @@ std::int64_t module_of(ModelPart part, bool has_experts) {
   }
 }
 
+// Returns whether selective recompute repeats the attention core. The reference model keeps what
+// the backward of flash attention needs.
+bool repeats_core(const Scenario& scenario, const Plan& plan) {
+  const bool is_reference = scenario.stack.name == own_stack(scenario.profile);
+  return recomputes_core_attention(scenario.stack.parts) &&
+         !(is_reference && plan.attention == AttentionKind::kFlash);
+}
+
 // Returns the forward FLOPs of a block that selective recompute repeats. Norms and activations
 // count zero FLOPs.
-double flops_of_modules(const BlockFlops& block, bool has_experts, std::int64_t modules) {
+double flops_of_modules(const BlockFlops& block, bool has_experts, std::int64_t modules,
+                        bool repeats_core) {
   const auto has = [&](RecomputeModule module) { return holds(modules, bit(module)); };
   double flops = 0;
-  if (has(RecomputeModule::kCoreAttention)) flops += block.attention_core;
+  if (repeats_core) flops += block.attention_core;
   if (has(RecomputeModule::kLatentUp)) flops += block.latent_up;
   if (has(has_experts ? RecomputeModule::kMoe : RecomputeModule::kMlp)) {
     flops += block.feed_forward + block.shared_experts;
@@ -89,7 +99,9 @@ double flops_of_some_blocks(const ModelSpec& model, const Plan& plan) {
 
 }  // namespace
 
-Flops recomputed_flops(const ModelSpec& model, const SoftwareParts& parts, const Plan& plan) {
+Flops recomputed_flops(const Scenario& scenario, const Plan& plan) {
+  const ModelSpec& model = scenario.model;
+  const SoftwareParts& parts = scenario.stack.parts;
   const auto batch = static_cast<double>(plan.global_batch);
   if (plan.recompute == Recompute::kBlocks) {
     return Flops(batch * flops_of_some_blocks(model, plan));
@@ -105,7 +117,8 @@ Flops recomputed_flops(const ModelSpec& model, const SoftwareParts& parts, const
       case Recompute::kFull: flops += blocks * block.total(); break;
       case Recompute::kOps: flops += blocks * block.products() / 2; break;
       case Recompute::kSelective:
-        flops += blocks * flops_of_modules(block, has_experts(one), parts.recompute_modules);
+        flops += blocks * flops_of_modules(block, has_experts(one), parts.recompute_modules,
+                                           repeats_core(scenario, plan));
         break;
     }
   }
@@ -153,21 +166,35 @@ std::vector<LoweredEvent> every_second_product(const LoweredLayer& layer) {
   return again;
 }
 
-// Returns the ops and dispatches of the recomputed modules in the order of forward. With flash
+// Returns the model part of a forward event. A collective at the start of a tensor-parallel region
+// has the part of the next op, a collective at its end that of the op before.
+ModelPart part_of(const LoweredLayer& layer, std::size_t i) {
+  const std::vector<LoweredEvent>& events = layer.phase(LayerPhase::kForward).events;
+  if (events[i].kind == Kind::kOp) return layer.ops[events[i].index].label.part;
+  const LoweredCollective& record = layer.collectives[events[i].index];
+  if (record.label.part != ModelPart::kTensorParallel) return record.label.part;
+  const std::size_t step = record.kind == CollectiveKind::kAllGather ? 1 : ~std::size_t{0};
+  for (std::size_t at = i + step; at < events.size(); at += step) {
+    if (events[at].kind == Kind::kOp) return layer.ops[events[at].index].label.part;
+  }
+  return record.label.part;
+}
+
+// Returns the ops and collectives of the recomputed modules in the order of forward. With flash
 // attention, the traced program stores no probabilities and does not recompute the attention core.
 std::vector<LoweredEvent> events_of_modules(const LoweredLayer& layer, const LayerInputs& inputs) {
   const SoftwareParts& parts = inputs.scenario.stack.parts;
-  const bool repeats_core =
-      recomputes_core_attention(parts) && inputs.plan.attention == AttentionKind::kFlash;
+  const bool adds_core =
+      repeats_core(inputs.scenario, inputs.plan) && inputs.plan.attention == AttentionKind::kFlash;
+  const std::vector<LoweredEvent>& events = layer.phase(LayerPhase::kForward).events;
   std::vector<LoweredEvent> again;
-  for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
-    const bool is_op = event.kind == Kind::kOp;
-    if (!is_op && event.kind != Kind::kCollective) continue;
-    const ModelPart part =
-        is_op ? layer.ops[event.index].label.part : layer.collectives[event.index].label.part;
-    const bool is_core = is_op && repeats_core && part == ModelPart::kAttentionCore;
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const bool is_op = events[i].kind == Kind::kOp;
+    if (!is_op && events[i].kind != Kind::kCollective) continue;
+    const ModelPart part = part_of(layer, i);
+    const bool is_core = is_op && adds_core && part == ModelPart::kAttentionCore;
     if (is_core || holds(parts.recompute_modules, module_of(part, has_experts(inputs.block)))) {
-      again.push_back(event);
+      again.push_back(events[i]);
     }
   }
   return again;

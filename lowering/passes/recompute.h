@@ -3,12 +3,12 @@
 
 #include "core/base/units.h"
 #include "core/plan/plan.h"
-#include "core/software/stack_parts.h"
+#include "core/scenario/scenario.h"
 
 namespace tpsim {
 
 // Returns the FLOPs of a step that run again in backward, over all ranks. Counted as in
 // model_flops_per_step(): the sum of both is the hardware FLOPs of a step.
-Flops recomputed_flops(const ModelSpec& model, const SoftwareParts& parts, const Plan& plan);
+Flops recomputed_flops(const Scenario& scenario, const Plan& plan);
 
 }  // namespace tpsim

@@ -9,65 +9,32 @@
 namespace tpsim {
 namespace {
 
-// Costs of `n` equal blocks. `Phase` contains time, memory, or both.
-template <class Phase>
-struct Blocks {
-  Phase forward, backward, accumulate;
-
-  template <class Layer>
-  Blocks(const Layer& block, std::int64_t n)
-      : forward(repeat(block.forward, n)),
-        backward(repeat(block.backward, n)),
-        accumulate(repeat(block.accumulate, n)) {}
-
-  // Appends blocks that follow in the model. Forward runs them last, backward first.
-  void followed_by(const Blocks& later) {
-    forward = then(forward, later.forward);
-    backward = then(later.backward, backward);
-    accumulate = then(accumulate, later.accumulate);
+// Appends a layer, or counts it with the last one if both are equal.
+void append(std::vector<ChunkLayer>& layers, const ChunkLayer& layer) {
+  if (layer.count == 0) return;
+  if (!layers.empty() && is_same_layer(layers.back(), layer)) {
+    layers.back().count += layer.count;
+  } else {
+    layers.push_back(layer);
   }
-};
+}
 
-// Consecutive blocks with equal costs.
-struct BlockRun {
-  std::int64_t kind = 0;
-  bool recomputes = false;
-  bool offloads = false;  // saved activations are offloaded to host memory
-  std::int64_t count = 0;
-};
-
-// Returns the runs of a chunk in model order. A chunk without blocks has one empty run.
-std::vector<BlockRun> runs_of(const Scenario& scenario, const Plan& plan, const ChunkKind& chunk) {
+void append_blocks(std::vector<ChunkLayer>& layers, const Scenario& scenario, const Plan& plan,
+                   const ChunkKind& chunk) {
   const ModelSpec& model = scenario.model;
   const std::int64_t recomputed =
       plan.recompute == Recompute::kBlocks ? recomputed_blocks(plan, chunk.blocks) : 0;
   const std::int64_t offloaded = scenario.stack.parts.offload_layers;
-  std::vector<BlockRun> runs;
-  if (model.block_kinds.empty() && offloaded == 0) {  // the loop below would give at most two runs
-    if (recomputed > 0) runs.push_back({0, true, false, recomputed});
-    if (recomputed < chunk.blocks || runs.empty())
-      runs.push_back({0, false, false, chunk.blocks - recomputed});
-    return runs;
+  if (model.block_kinds.empty() && offloaded == 0) {  // the loop below would give the same layers
+    append(layers, {.recomputes = true, .count = recomputed});
+    append(layers, {.count = chunk.blocks - recomputed});
+    return;
   }
   for (std::int64_t i = 0; i < chunk.blocks; ++i) {
-    const BlockRun block{block_kind(model, chunk.first_layer + i), i < recomputed, i < offloaded,
-                         1};
-    const bool goes_on = !runs.empty() && runs.back().kind == block.kind &&
-                         runs.back().recomputes == block.recomputes &&
-                         runs.back().offloads == block.offloads;
-    if (goes_on) {
-      ++runs.back().count;
-    } else {
-      runs.push_back(block);
-    }
+    append(layers, {.block = block_kind(model, chunk.first_layer + i),
+                    .recomputes = i < recomputed,
+                    .offloads = i < offloaded});
   }
-  if (runs.empty()) runs.push_back({});
-  return runs;
-}
-
-Plan plan_of(const BlockRun& run, const Plan& plan) {
-  const bool varies = plan.recompute == Recompute::kBlocks;
-  return varies ? with_whole_recompute(plan, run.recomputes) : plan;
 }
 
 // Offloads a block's saved activations. In forward, the activations of the previous block are still
@@ -88,32 +55,14 @@ void hand_to_host(PhaseCost& forward, PhaseCost& backward) {
 }
 void hand_to_host(HostDeviceTime&, HostDeviceTime&) {}
 
-template <class Phase, class Layers>
-Blocks<Phase> blocks_of(const Scenario& scenario, const Plan& plan, const ChunkKind& chunk,
-                        const Layers& layers_of) {
-  const auto of_run = [&](const BlockRun& run) {
-    const auto& block = layers_of(LayerKind::kBlock, plan_of(run, plan), run.kind);
-    if (!run.offloads) return Blocks<Phase>(block, run.count);
-    struct {
-      Phase forward, backward, accumulate;
-    } offloaded{block.forward, block.backward, block.accumulate};
-    hand_to_host(offloaded.forward, offloaded.backward);
-    return Blocks<Phase>(offloaded, run.count);
-  };
-  const std::vector<BlockRun> runs = runs_of(scenario, plan, chunk);
-  Blocks<Phase> blocks = of_run(runs.front());
-  for (std::size_t i = 1; i < runs.size(); ++i) blocks.followed_by(of_run(runs[i]));
-  return blocks;
-}
-
 // Returns the bytes of a chunk's activations of one micro-batch that are offloaded to the host.
 Bytes offloaded_bytes(LayerPricer& pricer, const Plan& plan, const ChunkKind& chunk) {
   if (pricer.scenario().stack.parts.offload_layers == 0) return {};
   double bytes = 0;
-  for (const BlockRun& run : runs_of(pricer.scenario(), plan, chunk)) {
-    if (!run.offloads) continue;
-    const LayerMemory& block = pricer.layer_memory(LayerKind::kBlock, plan_of(run, plan), run.kind);
-    bytes += static_cast<double>(run.count) * block.forward.left[memory_index::kActivations];
+  for (const ChunkLayer& layer : chunk_layers(pricer.scenario(), plan, chunk)) {
+    if (!layer.offloads) continue;
+    const LayerMemory& block = pricer.layer_memory(layer.kind, plan_of(layer, plan), layer.block);
+    bytes += static_cast<double>(layer.count) * block.forward.left[memory_index::kActivations];
   }
   return Bytes(bytes);
 }
@@ -135,36 +84,19 @@ void wait_for_copy(const HostSpec& host, Bytes bytes, PhaseCost& phase) {
   phase.time = then(phase.time, seen);
 }
 
-// Returns forward and backward of a chunk; backward includes the accumulation of gradients.
+// Returns forward and backward of a chunk; backward includes the accumulation of gradients. `Phase`
+// contains time, memory, or both.
 template <class Phase, class Layers>
 std::pair<Phase, Phase> composed(const Scenario& scenario, const Plan& plan, const ChunkKind& kind,
                                  const Layers& layers_of) {
-  const ModelSpec& model = scenario.model;
-  auto [forward, backward, accumulate] = blocks_of<Phase>(scenario, plan, kind, layers_of);
-  if (kind.is_first) {
-    const auto& embedding = layers_of(LayerKind::kEmbedding, plan, 0);
-    forward = then(embedding.forward, forward);
-    backward = then(backward, embedding.backward);
-    accumulate = then(embedding.accumulate, accumulate);  // in the order of the parameter store
-  }
-  if (kind.is_last) {
-    const auto& head = layers_of(LayerKind::kHead, plan, 0);
-    // Each MTP layer adds a block and another pass through the head.
-    const std::int64_t more = model.ends.prediction_layers;
-    if (more > 0) {
-      const std::vector<std::int64_t> kinds = prediction_kinds(model);
-      Blocks<Phase> predictions(layers_of(LayerKind::kBlock, plan, kinds.front()), more);
-      for (std::size_t i = 1; i < kinds.size(); ++i) {
-        predictions.followed_by(Blocks<Phase>(layers_of(LayerKind::kBlock, plan, kinds[i]), more));
-      }
-      predictions.followed_by(Blocks<Phase>(head, more));
-      forward = then(forward, predictions.forward);
-      backward = then(predictions.backward, backward);
-      accumulate = then(accumulate, predictions.accumulate);
-    }
-    forward = then(forward, head.forward);
-    backward = then(head.backward, backward);
-    accumulate = then(accumulate, head.accumulate);
+  Phase forward, backward, accumulate;  // accumulation in the order of the parameter store
+  for (const ChunkLayer& layer : chunk_layers(scenario, plan, kind)) {
+    const auto& cost = layers_of(layer.kind, plan_of(layer, plan), layer.block);
+    Phase once = cost.forward, back = cost.backward;
+    if (layer.offloads) hand_to_host(once, back);
+    forward = then(forward, repeat(once, layer.count));
+    backward = then(repeat(back, layer.count), backward);
+    accumulate = then(accumulate, repeat(cost.accumulate, layer.count));
   }
   return {forward, then(backward, accumulate)};
 }
@@ -175,35 +107,25 @@ class GradientsInReduction {
  public:
   GradientsInReduction(LayerPricer& pricer, const Plan& plan) : pricer_(pricer), plan_(plan) {}
 
-  static bool stay(const StackSpec& stack, const Plan& plan) {
-    return stack.memory.layer_in_reduction && stack.training.overlap_gradient_reduction &&
-           plan.zero >= 2 && has_replicas(plan) && !holds_whole_gradients(plan, stack.training);
-  }
-
   // Returns the memory of a chunk's backward. At its end all reductions are complete.
   MemoryChange backward(const ChunkKind& chunk) {
     MemoryChange all;
-    if (chunk.is_last) {
-      const LayerMemory& head = pricer_.layer_memory(LayerKind::kHead, plan_, 0);
-      all = head.backward;
-      behind_ = head.gradients;
-    }
-    const std::vector<BlockRun> runs = runs_of(pricer_.scenario(), plan_, chunk);
-    for (auto run = runs.rbegin(); run != runs.rend(); ++run) add(all, *run);
-    if (!chunk.is_first) return all;
-    return then(all, pricer_.layer_memory(LayerKind::kEmbedding, plan_, 0).backward);
+    const std::vector<ChunkLayer> layers = chunk_layers(pricer_.scenario(), plan_, chunk);
+    for (auto layer = layers.rbegin(); layer != layers.rend(); ++layer) add(all, *layer);
+    return all;
   }
 
  private:
-  void add(MemoryChange& all, const BlockRun& run) {
-    if (run.count == 0) return;
-    const LayerMemory& block =
-        pricer_.layer_memory(LayerKind::kBlock, plan_of(run, plan_), run.kind);
-    MemoryChange forward = block.forward, backward = block.backward;
-    if (run.offloads) hand_to_host(forward, backward);
+  void add(MemoryChange& all, const ChunkLayer& layer) {
+    const LayerMemory& memory =
+        pricer_.layer_memory(layer.kind, plan_of(layer, plan_), layer.block);
+    MemoryChange forward = memory.forward, backward = memory.backward;
+    if (layer.offloads) hand_to_host(forward, backward);
+    // The reductions of all blocks end before the embedding's backward.
+    if (layer.kind == LayerKind::kEmbedding) behind_ = 0;
     all = followed(all, backward);
-    behind_ = block.gradients;
-    all = followed(all, repeat(backward, run.count - 1));
+    behind_ = memory.gradients;
+    all = followed(all, repeat(backward, layer.count - 1));
   }
   MemoryChange followed(const MemoryChange& first, const MemoryChange& second) const {
     return then(then(first, of_gradients(behind_)), then(second, of_gradients(-behind_)));
@@ -232,6 +154,32 @@ void add(FixedCost& sum, const FixedCost& layer, std::int64_t count) {
 
 }  // namespace
 
+bool layer_gradients_stay(const StackSpec& stack, const Plan& plan) {
+  return stack.memory.layer_in_reduction && stack.training.overlap_gradient_reduction &&
+         plan.zero >= 2 && has_replicas(plan) && !holds_whole_gradients(plan, stack.training);
+}
+
+Plan plan_of(const ChunkLayer& layer, const Plan& plan) {
+  const bool varies = layer.kind == LayerKind::kBlock && plan.recompute == Recompute::kBlocks;
+  return varies ? with_whole_recompute(plan, layer.recomputes) : plan;
+}
+
+std::vector<ChunkLayer> chunk_layers(const Scenario& scenario, const Plan& plan,
+                                     const ChunkKind& kind) {
+  const ModelSpec& model = scenario.model;
+  std::vector<ChunkLayer> layers;
+  if (kind.is_first) layers.push_back({.kind = LayerKind::kEmbedding});
+  append_blocks(layers, scenario, plan, kind);
+  if (!kind.is_last) return layers;
+  // Each MTP layer adds a block and another pass through the head.
+  const std::int64_t more = model.ends.prediction_layers;
+  for (const std::int64_t block : prediction_kinds(model)) {
+    append(layers, {.block = block, .count = more});
+  }
+  append(layers, {.kind = LayerKind::kHead, .count = 1 + more});
+  return layers;
+}
+
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
   const auto phases = composed<PhaseCost>(
       pricer.scenario(), plan, kind,
@@ -243,7 +191,7 @@ ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kin
   const Bytes offloaded = offloaded_bytes(pricer, plan, kind);
   wait_for_copy(pricer.scenario().cluster.host, offloaded, cost.forward);
   wait_for_copy(pricer.scenario().cluster.host, offloaded, cost.backward);
-  if (GradientsInReduction::stay(pricer.scenario().stack, plan)) {
+  if (layer_gradients_stay(pricer.scenario().stack, plan)) {
     cost.backward.memory = GradientsInReduction(pricer, plan).backward(kind);
   }
   return cost;
@@ -272,7 +220,7 @@ ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind&
       [&](LayerKind layer, const Plan& of, std::int64_t block) -> const LayerMemory& {
         return pricer.layer_memory(layer, of, block);
       });
-  if (GradientsInReduction::stay(pricer.scenario().stack, plan)) {
+  if (layer_gradients_stay(pricer.scenario().stack, plan)) {
     return {phases.first, GradientsInReduction(pricer, plan).backward(kind)};
   }
   return {phases.first, phases.second};

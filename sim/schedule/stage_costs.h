@@ -10,6 +10,30 @@
 
 namespace tpsim {
 
+// A layer of a chunk, and the number of such layers in a row.
+struct ChunkLayer {
+  LayerKind kind = LayerKind::kBlock;
+  std::int64_t block = 0;   // kind of block
+  bool recomputes = false;  // runs forward again in backward, with Recompute::kBlocks
+  bool offloads = false;    // saved activations are offloaded to host memory
+  std::int64_t count = 1;
+};
+// Returns whether two layers differ in their count alone.
+inline bool is_same_layer(const ChunkLayer& a, const ChunkLayer& b) {
+  return a.kind == b.kind && a.block == b.block && a.recomputes == b.recomputes &&
+         a.offloads == b.offloads;
+}
+// Returns the layers of a chunk in the order of forward: embedding, blocks, those of MTP, head.
+// Backward runs them in reverse.
+std::vector<ChunkLayer> chunk_layers(const Scenario& scenario, const Plan& plan,
+                                     const ChunkKind& kind);
+
+// Returns the plan of the layer: with full recompute or none, if the plan recomputes some blocks.
+Plan plan_of(const ChunkLayer& layer, const Plan& plan);
+// Returns whether a layer's unsharded gradients stay during the backward of the next layer, while
+// they are reduced.
+bool layer_gradients_stay(const StackSpec& stack, const Plan& plan);
+
 // Cost of one micro-batch through a chunk, without P2P transfers.
 struct ChunkCost : ChunkKind {
   PhaseCost forward, backward;

@@ -49,8 +49,8 @@ IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& la
 }
 
 IssuedEvent issued_memory(const Program& program, const ProgramEvent& event) {
-  return {IssuedMemory{program.allocations[event.index], event.index,
-                       event.kind == ProgramEvent::Kind::kFree}};
+  return {IssuedMemory{
+      {program.allocations[event.index]}, event.index, event.kind == ProgramEvent::Kind::kFree}};
 }
 
 // Returns an event at the end of a step.
@@ -161,7 +161,24 @@ PartProgram transfer_part(LayerPricer& pricer, const Plan& plan) {
   return part;
 }
 
+ProgramPart part_of(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::kWordEmbeddings: return ProgramPart::kWordEmbeddings;
+    case LayerKind::kEmbedding: return ProgramPart::kEmbedding;
+    case LayerKind::kHead: return ProgramPart::kHead;
+    case LayerKind::kBlock: break;
+  }
+  return ProgramPart::kBlock;
+}
+
 }  // namespace
+
+PartProgram micro_batch_program(LayerPricer& pricer, const Plan& plan, LayerKind kind,
+                                std::int64_t block) {
+  PartProgram part{.part = part_of(kind), .block = block};
+  add_micro_batch(part, pricer, plan, lowering_passes().size());
+  return part;
+}
 
 std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan, std::size_t passes) {
   std::vector<PartProgram> programs;

@@ -39,7 +39,7 @@ inline constexpr auto kEnumNames<ProgramPhase> =
 
 // An allocation or a free.
 struct IssuedMemory {
-  AllocationRecord record;
+  LoweredAllocation record;
   std::uint32_t tensor = 0;  // the same for an allocation and its free, unique within a part
   bool is_free = false;
 };
@@ -63,6 +63,10 @@ struct PartProgram {
   std::int64_t count = 1;                 // number of these parts in the whole model
   std::vector<PhaseProgram> phases = {};  // only phases with events
 };
+
+// Returns the phases of one micro-batch of a layer.
+PartProgram micro_batch_program(LayerPricer& pricer, const Plan& plan, LayerKind kind,
+                                std::int64_t block);
 
 // Returns the programs in the order of ProgramPart. With Recompute::kBlocks, recomputed blocks and
 // other blocks are separate parts. Layers are those after the first `passes` of lowering_passes().

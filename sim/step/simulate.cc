@@ -29,7 +29,7 @@ Sources sources_of(const StepCost& cost) {
 void add_rates(Prediction& p, const Scenario& scenario, const Plan& plan) {
   const double gpus = static_cast<double>(gpu_count(plan));
   const Flops model = model_flops_per_step(scenario.model, plan.global_batch);
-  const Flops hardware = model + recomputed_flops(scenario.model, scenario.stack.parts, plan);
+  const Flops hardware = model + recomputed_flops(scenario, plan);
   const FlopsPerSecond model_rate = model / p.step / gpus;
   p.model_tflops_per_gpu = model_rate.value() * 1e-12;
   p.half_mask_tflops_per_gpu =

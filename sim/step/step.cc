@@ -16,23 +16,48 @@ Seconds sum_of(const std::vector<Picoseconds>& times) {
   return to_seconds(total);
 }
 
-// Runs a plan without pipeline: the host runs ahead over micro-batches.
+// Times of a stage without pipeline after some of its tasks. The host runs ahead over
+// micro-batches.
+class SingleStage {
+ public:
+  SingleStage(const ChunkCost& chunk, const StackSpec& stack, const PipelineShape& shape)
+      : forward_(single_stage_forward(stack, chunk.forward.time)),
+        backward_(chunk.backward.time),
+        forwards_first_(shape.schedule == ScheduleKind::kGpipe ? shape.micro_batches : 0) {}
+
+  // Returns the time after the first `forwards` and `backwards`, in the order of the schedule.
+  Picoseconds after(std::int64_t forwards, std::int64_t backwards) const {
+    if (forwards_first_ > 0) {
+      return to_picoseconds(then(repeat(forward_, forwards), repeat(backward_, backwards)).alone());
+    }
+    const HostDeviceTime both = repeat(then(forward_, backward_), backwards);
+    return to_picoseconds((forwards > backwards ? then(both, forward_) : both).alone());
+  }
+  // Returns the number of forwards before the backward of micro-batch i, and the reverse.
+  std::int64_t forwards_before(std::int64_t i) const { return std::max(forwards_first_, i + 1); }
+  std::int64_t backwards_before(std::int64_t i) const { return forwards_first_ > 0 ? 0 : i; }
+
+ private:
+  HostDeviceTime forward_, backward_;
+  std::int64_t forwards_first_;  // GPipe runs all forwards first
+};
+
 PipelineResult run_single_stage(const ChunkCost& chunk, const StackSpec& stack,
                                 const PipelineShape& shape, Timeline* timeline) {
-  const HostDeviceTime forward = single_stage_forward(stack, chunk.forward.time);
-  const HostDeviceTime once = then(forward, chunk.backward.time);
+  const SingleStage stage(chunk, stack, shape);
+  const std::int64_t m = shape.micro_batches;
   PipelineResult result;
-  result.end = to_picoseconds(repeat(once, shape.micro_batches).alone());
+  result.end = stage.after(m, m);
   result.finish = result.busy = {result.end};
   result.sending = {0};
-  result.events = 2 * shape.micro_batches;
+  result.events = 2 * m;
   if (timeline == nullptr) return result;
-  for (std::int64_t i = 0; i < shape.micro_batches; ++i) {
-    const Picoseconds begin = to_picoseconds(repeat(once, i).alone());
-    const Picoseconds middle = to_picoseconds(then(repeat(once, i), forward).alone());
-    const Picoseconds end = to_picoseconds(repeat(once, i + 1).alone());
-    timeline->spans.push_back({0, SpanKind::kForward, 0, i, begin, middle});
-    timeline->spans.push_back({0, SpanKind::kBackward, 0, i, middle, end});
+  for (std::int64_t i = 0; i < m; ++i) {
+    const std::int64_t forwards = stage.forwards_before(i), backwards = stage.backwards_before(i);
+    timeline->spans.push_back(
+        {0, SpanKind::kForward, 0, i, stage.after(i, backwards), stage.after(i + 1, backwards)});
+    timeline->spans.push_back(
+        {0, SpanKind::kBackward, 0, i, stage.after(forwards, i), stage.after(forwards, i + 1)});
   }
   return result;
 }

@@ -132,6 +132,8 @@ TEST_CASE("every report has the keys and types of its schema") {
            "plan --model tiny --gpus 8",
            "explain plan.json",
            "explain plan.json --program",
+           "explain plan.json --program --diff other.json",
+           "explain plan.json --memory",
            "explain plan.json --what-if",
            "explain plan.json --why-not tp=8",
            "explain plan.json --why-not pp=3",

@@ -132,7 +132,7 @@ TEST_CASE("every report parses back") {
 }
 
 TEST_CASE("a trace is valid JSON with one complete event for each span, in microseconds") {
-  const auto trace = parse_json(trace_json(two_stages(), "a \"title\"\n"), "trace");
+  const auto trace = parse_json(trace_json(two_stages(), {}, "a \"title\"\n"), "trace");
   REQUIRE(trace.ok());
   std::vector<const JsonValue*> spans;
   for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {
@@ -146,7 +146,7 @@ TEST_CASE("a trace is valid JSON with one complete event for each span, in micro
 }
 
 TEST_CASE("spans on one track of a trace never overlap and stages never share one") {
-  const auto trace = parse_json(trace_json(two_stages(), ""), "trace");
+  const auto trace = parse_json(trace_json(two_stages(), {}, ""), "trace");
   REQUIRE(trace.ok());
   std::vector<double> tracks;
   for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {

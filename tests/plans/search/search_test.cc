@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "plans/search/enumerate.h"
+#include "plans/search/staged_search.h"
 #include "sim/step/predict.h"
 #include "sim/step/step.h"
 #include "tests/sim/small_scenario.h"
@@ -208,18 +209,25 @@ TEST_CASE("any number of threads gives the same answer") {
   space.gpus = 16;
   space.global_batch = 16;
   const Scenario scenario = tight(test::small_bloom());
-  const Result<SearchResult> alone = search(scenario, space, 20, {}, 1);
-  REQUIRE(alone.ok());
-  for (const int threads : {2, 3, 4}) {
-    const Result<SearchResult> together = search(scenario, space, 20, {}, threads);
-    REQUIRE(together.ok());
-    CHECK(together->considered == alone->considered);
-    CHECK(together->pruned == alone->pruned);
-    CHECK(together->simulated == alone->simulated);
-    REQUIRE(together->plans.size() == alone->plans.size());
-    for (std::size_t i = 0; i < alone->plans.size(); ++i) {
-      CHECK(together->plans[i].plan == alone->plans[i].plan);
-      CHECK(together->plans[i].predicted.step == alone->plans[i].predicted.step);
+  for (const bool is_front : {false, true}) {
+    INFO(is_front);
+    const auto found_by = [&](int threads) {
+      return is_front ? pareto_front(scenario, space, {}, threads)
+                      : search(scenario, space, 20, {}, threads);
+    };
+    const Result<SearchResult> alone = found_by(1);
+    REQUIRE(alone.ok());
+    for (const int threads : {2, 3, 4}) {
+      const Result<SearchResult> together = found_by(threads);
+      REQUIRE(together.ok());
+      CHECK(together->considered == alone->considered);
+      CHECK(together->pruned == alone->pruned);
+      CHECK(together->simulated == alone->simulated);
+      REQUIRE(together->plans.size() == alone->plans.size());
+      for (std::size_t i = 0; i < alone->plans.size(); ++i) {
+        CHECK(together->plans[i].plan == alone->plans[i].plan);
+        CHECK(together->plans[i].predicted.step == alone->plans[i].predicted.step);
+      }
     }
   }
 }
@@ -244,6 +252,26 @@ TEST_CASE("if nothing fits, the nearest miss is reported") {
   CHECK(found->plans.empty());
   REQUIRE(found->nearest_miss.has_value());
   CHECK(found->nearest_miss->predicted.peak > scenario.profile.device.memory);
+}
+
+TEST_CASE("a tensor parallel degree without a plan has no nearest miss, which takes long to find") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 8;
+  int without_plan = 0;
+  for (double mib = 8; mib < 2048 && without_plan == 0; mib *= 1.05) {
+    scenario.profile.device.memory = Bytes(mib * kMiB);
+    StagedSearch search(scenario, space, 3);
+    REQUIRE(search.best({}).ok());
+    for (const std::int64_t tp : search.tp_degrees()) {
+      const Result<SearchResult> found = search.best_of_tp(tp, 3, {});
+      REQUIRE(found.ok());
+      CHECK_FALSE(found->nearest_miss.has_value());
+      without_plan += found->plans.empty() ? 1 : 0;
+    }
+  }
+  CHECK(without_plan > 0);
 }
 
 TEST_CASE("a failed check in any thread of a search reaches its caller") {

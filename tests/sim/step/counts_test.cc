@@ -82,9 +82,10 @@ double recomputed_products(const ModelSpec& model, std::int64_t modules) {
 }
 
 double recomputed(const ModelSpec& model, const Plan& plan, std::int64_t modules = 0) {
-  SoftwareParts parts;
-  parts.recompute_modules = modules;
-  return recomputed_flops(model, parts, plan).value();
+  Scenario scenario;
+  scenario.model = model;
+  scenario.stack.parts.recompute_modules = modules;
+  return recomputed_flops(scenario, plan).value();
 }
 
 }  // namespace

@@ -1,0 +1,155 @@
+// Reports of `explain --program` and `explain --memory`.
+#include "app/reports/report_json.h"
+#include "lowering/passes/quantization.h"
+
+namespace tpsim::app {
+namespace {
+
+JsonValue event_json(const LoweredOp& op) {
+  const OpKey& key = op.key;
+  std::size_t count = key.dims.size();
+  while (count > 0 && key.dims[count - 1] == 0) --count;
+  JsonValue json = json_object({{"op", name_of(key.kind)},
+                                {"dtype", name_of(key.dtype)},
+                                {"dims", json_array(std::span(key.dims).first(count))},
+                                {"variant", static_cast<std::int64_t>(key.variant)},
+                                {"kernels", op.launches},
+                                {"flops", op.flops},
+                                {"bytes", op.bytes},
+                                {"label", op.label.text}});
+  if (op.repeats != 1) json.set("repeats", op.repeats);
+  const std::string pass = name_of_pass(op);
+  if (!pass.empty()) json.set("pass", pass);
+  return json;
+}
+
+JsonValue event_json(const LoweredCollective& record) {
+  return json_object({{"collective", name_of(record.kind)},
+                      {"group", name_of(record.group)},
+                      {"ranks", record.ranks},
+                      {"bytes", record.bytes},
+                      {"calls", record.calls},
+                      {"overlap", name_of(record.overlap)},
+                      {"label", record.label.text}});
+}
+JsonValue event_json(const LoweredCopy& copy) {
+  return json_object(
+      {{"copy", copy.kernels}, {"bytes", copy.moved.value()}, {"label", copy.label.text}});
+}
+JsonValue event_json(const HostWork& work) {
+  return json_object(
+      {{"host", work.busy.value()}, {"synchronizes", work.synchronizes}, {"label", work.label}});
+}
+JsonValue event_json(const IssuedMemory& memory) {
+  return json_object({{"memory", memory.is_free ? "free" : "allocate"},
+                      {"tensor", static_cast<std::int64_t>(memory.tensor)},
+                      {"category", name_of(memory.record.category)},
+                      {"bytes", memory.record.bytes},
+                      {"label", memory.record.label}});
+}
+
+JsonValue event_json(const IssuedEvent& event) {
+  JsonValue json = std::visit([](const auto& one) { return event_json(one); }, event.what);
+  if (std::holds_alternative<IssuedMemory>(event.what)) return json;
+  json.set("stream", name_of(event.stream));
+  json.set("time_s", event.time.value());
+  if (!event.source.empty()) json.set("source", event.source);
+  return json;
+}
+
+JsonValue phase_json(const PhaseProgram& program) {
+  return json_object({{"phase", name_of(program.phase)},
+                      {"events", json_array(program.events, [](const IssuedEvent& event) {
+                         return event_json(event);
+                       })}});
+}
+
+JsonValue program_json(const PartProgram& program) {
+  JsonValue json = json_object({{"part", name_of(program.part)}, {"count", program.count}});
+  if (program.part == ProgramPart::kBlock) {
+    json.set("block", program.block);
+    json.set("recomputed", program.is_recomputed);
+  }
+  json.set("phases", json_array(program.phases, phase_json));
+  return json;
+}
+
+JsonValue difference_json(const EventDifference& one) {
+  JsonValue json = json_object();
+  if (one.first) json.set("first", event_json(*one.first));
+  if (one.second) json.set("second", event_json(*one.second));
+  return json;
+}
+
+JsonValue difference_json(const PhaseDifference& phase) {
+  return json_object({{"phase", name_of(phase.phase)},
+                      {"events", json_array(phase.events, [](const EventDifference& one) {
+                         return difference_json(one);
+                       })}});
+}
+
+JsonValue pass_json(const TimeAfterPass& time) {
+  return json_object(
+      {{"pass", time.pass}, {"first_s", time.first.value()}, {"second_s", time.second.value()}});
+}
+
+JsonValue difference_json(const PartDifference& part) {
+  JsonValue json = json_object({{"part", name_of(part.part)}});
+  if (part.part == ProgramPart::kBlock) {
+    json.set("block", part.block);
+    json.set("recomputed", part.is_recomputed);
+  }
+  json.set("times", json_array(part.times, pass_json));
+  json.set("phases", json_array(part.phases, [](const PhaseDifference& phase) {
+             return difference_json(phase);
+           }));
+  return json;
+}
+
+JsonValue live_json(const LiveMemory& live) {
+  return json_object({{"category", name_of(live.group.category)},
+                      {"part", live.group.part},
+                      {"label", live.group.label},
+                      {"bytes", live.bytes}});
+}
+
+JsonValue peak_json(const PeakMemory& peak) {
+  return json_object({{"stage", peak.stage},
+                      {"task", name_of(peak.task.kind)},
+                      {"chunk", peak.task.chunk},
+                      {"micro_batch", peak.task.micro_batch},
+                      {"live", json_array(peak.live, live_json)}});
+}
+
+}  // namespace
+
+JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
+                         const std::vector<PartProgram>& programs) {
+  JsonValue json = report_head("tpsim-program-report/1", named, gpu_count(run.plan));
+  json.set("plan", run_json(run));
+  json.set("programs", json_array(programs, program_json));
+  add_assumed(json, named.assumed);
+  return json;
+}
+
+JsonValue memory_report(const NamedScenario& named, const PlannedRun& run,
+                        std::span<const PeakMemory> peaks) {
+  JsonValue json = report_head("tpsim-memory-report/1", named, gpu_count(run.plan));
+  json.set("plan", run_json(run));
+  json.set("stages", json_array(peaks, peak_json));
+  add_assumed(json, named.assumed);
+  return json;
+}
+
+JsonValue program_difference_report(const NamedScenario& named, const PlannedRun& run,
+                                    const SimulatedPlan& other,
+                                    const std::vector<PartDifference>& parts) {
+  JsonValue json = report_head("tpsim-program-difference-report/1", named, gpu_count(run.plan));
+  json.set("plan", run_json(run));
+  json.set("other", run_json(other.run));
+  json.set("parts",
+           json_array(parts, [](const PartDifference& part) { return difference_json(part); }));
+  return json;
+}
+
+}  // namespace tpsim::app

@@ -1,0 +1,135 @@
+#include "sim/memory/peak_memory.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/memory/stage_memory.h"
+#include "sim/step/simulate.h"
+#include "sim/step/step.h"
+
+namespace tpsim {
+namespace {
+
+double total_of(const MemorySample& sample) { return total(sample.bytes); }
+
+// Samples of a stage's tensors, and the number of events up to their peak.
+class SampledStage {
+ public:
+  void visit(const MemoryEvent& event) {
+    if (count_ == 0 || event.task != task_) begin(event);
+    ++count_;
+    now_.time = event.time;
+    now_.bytes[static_cast<std::size_t>(event.group.category)] += event.bytes;
+    const double bytes = total_of(now_);
+    if (bytes > total_of(highest_)) highest_ = now_;
+    if (bytes <= peak_) return;
+    peak_ = bytes;
+    peak_count_ = count_;
+  }
+  MemorySamples take() {
+    end_task();
+    return std::move(samples_);
+  }
+  std::int64_t peak_count() const { return peak_count_; }
+
+ private:
+  void begin(const MemoryEvent& event) {
+    if (count_ > 0) end_task();
+    task_ = event.task;
+    highest_ = now_;
+    highest_.time = event.time;
+  }
+  void end_task() {
+    samples_.push_back(highest_);
+    if (total_of(highest_) > total_of(now_)) samples_.push_back(now_);
+  }
+
+  std::size_t task_ = 0;
+  std::int64_t count_ = 0, peak_count_ = 0;
+  double peak_ = 0;
+  MemorySample now_, highest_;  // highest_: of the task
+  MemorySamples samples_;
+};
+
+// Contents of a stage's tensors after a number of events.
+class Contents {
+ public:
+  explicit Contents(std::int64_t count) : left_(count) {}
+
+  void visit(const MemoryEvent& event) {
+    if (left_ == 0) return;
+    --left_;
+    task_ = event.task;
+    const auto is_same = [&](const LiveMemory& one) { return one.group == event.group; };
+    const auto found = std::find_if(live_.begin(), live_.end(), is_same);
+    if (found == live_.end()) {
+      live_.push_back({event.group, event.bytes});
+    } else {
+      found->bytes += event.bytes;
+    }
+  }
+  std::size_t task() const { return task_; }
+  std::vector<LiveMemory> take() {
+    std::erase_if(live_, [](const LiveMemory& one) { return std::abs(one.bytes) < 1; });
+    return std::move(live_);
+  }
+
+ private:
+  std::int64_t left_;
+  std::size_t task_ = 0;
+  std::vector<LiveMemory> live_;
+};
+
+double bytes_of(const std::vector<LiveMemory>& live, MemoryCategory category) {
+  double bytes = 0;
+  for (const LiveMemory& one : live) {
+    if (one.group.category == category) bytes += one.bytes;
+  }
+  return bytes;
+}
+
+// Adds what the device's memory has besides tensors.
+void add_overheads(std::vector<LiveMemory>& live, const StageMemory& memory) {
+  const auto add = [&](MemoryCategory category, std::string_view label, double bytes) {
+    if (bytes >= 1) live.push_back({{"whole stage", category, label}, bytes});
+  };
+  const auto besides_tensors = [&](MemoryCategory category) {
+    const Bytes all = memory.by_category[static_cast<std::size_t>(category)];
+    return all.value() - bytes_of(live, category);
+  };
+  const double workspace = besides_tensors(MemoryCategory::kWorkspace);
+  const double buffers = besides_tensors(MemoryCategory::kCommunication);
+  add(MemoryCategory::kWorkspace, "workspace of libraries", workspace);
+  add(MemoryCategory::kCommunication, "buffers of communicators", buffers);
+  add(MemoryCategory::kWorkspace, "context of the driver", memory.context.value());
+  add(MemoryCategory::kWorkspace, "fragmentation", memory.fragmentation.value());
+}
+
+}  // namespace
+
+Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan) {
+  StepMemory step;
+  TPSIM_TRY(step.timeline, simulate_timeline(scenario, plan));
+  LayerPricer pricer(scenario);
+  const PlanCosts costs = plan_costs(pricer, plan);
+  for (const StageMemory& memory : memory_by_stage(scenario.stack, plan, costs)) {
+    const auto walk = [&](auto& visitor) {
+      walk_memory(pricer, plan, costs, step.timeline, memory.stage,
+                  [&](const MemoryEvent& event) { visitor.visit(event); });
+    };
+    SampledStage sampled;
+    walk(sampled);
+    Contents contents(sampled.peak_count());
+    walk(contents);
+    PeakMemory peak{.stage = memory.stage, .live = contents.take()};
+    if (contents.task() != kStepStart) peak.task = step.timeline.spans[contents.task()];
+    add_overheads(peak.live, memory);
+    std::stable_sort(peak.live.begin(), peak.live.end(),
+                     [](const LiveMemory& a, const LiveMemory& b) { return a.bytes > b.bytes; });
+    step.peaks.push_back(std::move(peak));
+    step.samples.push_back(sampled.take());
+  }
+  return step;
+}
+
+}  // namespace tpsim
