@@ -24,7 +24,26 @@ constexpr std::array<LoweringPass, 13> kPasses = {{
     {"host", "the host launches kernels and runs the modules' code", issue_launches},
 }};
 
+constexpr std::array<StepEndPass, 6> kStepEndPasses = {{
+    {"optimizer_state", "moments and copies of weights have the software's dtypes",
+     narrow_optimizer_state},
+    {"owners", "each tensor is updated by one rank", share_among_owners},
+    {"narrow_gather", "8-bit weights are gathered in 8 bits", gather_narrow_weights},
+    {"reduction_buckets", "gradients are reduced in buckets, and owners send one by one",
+     reduce_in_buckets},
+    {"unfused_kernels", "an op becomes the kernels that the framework launches", unfuse_optimizer},
+    {"host", "the host launches kernels", issue_step_end},
+}};
+
 }  // namespace
+
+std::span<const StepEndPass> step_end_passes() { return kStepEndPasses; }
+
+LoweredLayer lower_step_end(LayerKind kind, const StepEndInputs& inputs) {
+  LoweredLayer layer = as_traced(kind, inputs.trace);
+  for (const StepEndPass& pass : step_end_passes()) pass.run(layer, inputs);
+  return layer;
+}
 
 std::span<const LoweringPass> lowering_passes() { return kPasses; }
 

@@ -41,7 +41,30 @@ std::span<const LoweringPass> lowering_passes();
 LoweredLayer lower(LayerKind kind, const LayerTrace& trace, const LayerInputs& inputs,
                    std::size_t passes = lowering_passes().size());
 
-// The passes.
+// Inputs of the passes over the end of a step.
+struct StepEndInputs : LayerInputs {
+  const StepEndTrace& trace;
+};
+
+struct StepEndPass {
+  std::string_view name;     // "reduction_buckets"
+  std::string_view meaning;  // for reports
+  void (*run)(LoweredLayer& layer, const StepEndInputs& inputs);
+};
+std::span<const StepEndPass> step_end_passes();
+
+// Returns the layer's work once per step and its persistent memory, after step_end_passes().
+LoweredLayer lower_step_end(LayerKind kind, const StepEndInputs& inputs);
+
+// The passes over the end of a step.
+void narrow_optimizer_state(LoweredLayer& layer, const StepEndInputs& inputs);
+void share_among_owners(LoweredLayer& layer, const StepEndInputs& inputs);
+void gather_narrow_weights(LoweredLayer& layer, const StepEndInputs& inputs);
+void reduce_in_buckets(LoweredLayer& layer, const StepEndInputs& inputs);
+void unfuse_optimizer(LoweredLayer& layer, const StepEndInputs& inputs);
+void issue_step_end(LoweredLayer& layer, const StepEndInputs& inputs);
+
+// The passes over a layer.
 void merge_attention_heads(LoweredLayer& layer, const LayerInputs& inputs);
 void dispatch_tokens(LoweredLayer& layer, const LayerInputs& inputs);
 void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs);

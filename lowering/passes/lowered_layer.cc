@@ -26,6 +26,26 @@ LayerPhase phase_of(Phase phase) {
   return LayerPhase::kAccumulate;
 }
 
+// Returns the layer with the records of a program, without events.
+LoweredLayer with_records(LayerKind kind, const Program& program) {
+  LoweredLayer layer;
+  layer.kind = kind;
+  for (const OpRecord& op : program.ops) layer.ops.push_back({op});
+  for (const CollectiveRecord& record : program.collectives) layer.collectives.push_back({record});
+  for (const AllocationRecord& made : program.allocations) layer.allocations.push_back({made});
+  return layer;
+}
+
+std::vector<LoweredEvent> events_between(const Program& program, std::size_t begin,
+                                         std::size_t end) {
+  std::vector<LoweredEvent> events;
+  events.reserve(end - begin);
+  for (std::size_t i = begin; i < end; ++i) {
+    events.push_back({kind_of(program.events[i].kind), true, program.events[i].index});
+  }
+  return events;
+}
+
 template <class Record>
 LoweredEvent append(std::vector<Record>& records, const Record& record, Kind kind) {
   records.push_back(record);
@@ -77,20 +97,22 @@ double allocated_bytes(const LoweredAllocation& made, Bytes granularity) {
 }
 
 LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace) {
-  const Program& program = trace.program;
-  LoweredLayer layer;
-  layer.kind = kind;
-  for (const OpRecord& op : program.ops) layer.ops.push_back({op});
-  for (const CollectiveRecord& record : program.collectives) layer.collectives.push_back({record});
-  for (const AllocationRecord& made : program.allocations) layer.allocations.push_back({made});
+  LoweredLayer layer = with_records(kind, trace.program);
   for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kAccumulate}) {
-    std::vector<LoweredEvent>& events = layer.phase(phase_of(phase)).events;
     const auto [begin, end] = trace.span(phase);
-    events.reserve(end - begin);
-    for (std::size_t i = begin; i < end; ++i) {
-      events.push_back({kind_of(program.events[i].kind), true, program.events[i].index});
-    }
+    layer.phase(phase_of(phase)).events = events_between(trace.program, begin, end);
   }
+  return layer;
+}
+
+LoweredLayer as_traced(LayerKind kind, const StepEndTrace& trace) {
+  LoweredLayer layer = with_records(kind, trace.program);
+  const auto read = [&](LayerPhase phase, std::size_t begin, std::size_t end) {
+    layer.phase(phase).events = events_between(trace.program, begin, end);
+  };
+  read(LayerPhase::kAllocate, 0, trace.clear);
+  read(LayerPhase::kClearGradients, trace.clear, trace.reduce);
+  read(LayerPhase::kUpdate, trace.reduce, trace.end);
   return layer;
 }
 

@@ -1,6 +1,7 @@
-// A layer of one rank for one micro-batch, as a framework runs it: its kernels, collectives,
-// copies, host work and memory in order. lower() makes it from the trace of the reference model by
-// passes (lower.h). Prices, memory, `tpsim explain --program` and `tpsim validate` read it.
+// A layer of one rank as a framework runs it, for one micro-batch or at the end of a step: its
+// kernels, collectives, copies, host work and memory in order. lower() and lower_step_end() make it
+// from the trace of the reference model by passes (lower.h). Prices, memory, `tpsim explain
+// --program` and `tpsim validate` read it.
 #pragma once
 
 #include <array>
@@ -99,15 +100,22 @@ struct LoweredEvent {
 };
 
 enum class LayerPhase : std::uint8_t {
+  // Once per micro-batch.
   kForward,
   kRecompute,  // forward ops that run again before backward, if the trace does not contain them
   kBackward,
   kAccumulate,  // after the backward of the chunk: adds gradients in separate buffers to the
                 // accumulation buffer
+  // Once per step.
+  kClearGradients,
+  kUpdate,  // reduces gradients, updates and gathers weights
+  // Once per run.
+  kAllocate,  // weights, gradients and optimizer state
 };
 template <>
-inline constexpr auto kEnumNames<LayerPhase> = words<4>("forward recompute backward accumulate");
-inline constexpr std::size_t kLayerPhaseCount = 4;
+inline constexpr auto kEnumNames<LayerPhase> =
+    words<7>("forward recompute backward accumulate clear_gradients update allocate");
+inline constexpr std::size_t kLayerPhaseCount = 7;
 
 struct LoweredPhase {
   std::vector<LoweredEvent> events;
@@ -129,8 +137,9 @@ struct LoweredLayer {
   }
 };
 
-// Returns the traced layer without changes.
+// Return the traced layer without changes.
 LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace);
+LoweredLayer as_traced(LayerKind kind, const StepEndTrace& trace);
 
 // Return an event for a record that is added to the layer. The event is not first.
 LoweredEvent added(LoweredLayer& layer, const LoweredOp& op);

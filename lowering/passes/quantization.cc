@@ -238,14 +238,6 @@ CollectiveRecord RoundedOperands::sent(const CollectiveRecord& record) {
   return narrow;
 }
 
-CollectiveRecord as_gathered(CollectiveRecord record, const Plan& plan) {
-  const bool is_narrow = plan.fp8_param_gather && plan.precision != Precision::kMxFp8;
-  if (is_narrow && record.label.part == ModelPart::kParameterGather) {
-    record.bytes /= size_of(plan.dtype);
-  }
-  return record;
-}
-
 double weight_copy_bytes(const Scenario& scenario, const Plan& plan) {
   if (!keeps_rounded(scenario.stack, plan)) return 0;
   const double copies =

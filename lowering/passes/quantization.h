@@ -110,10 +110,6 @@ class RoundedOperands {
   QuantizedInputs quantized_;
 };
 
-// Returns a collective of the step's end with the bytes that it sends. 8-bit weights are gathered
-// in 8 bits, except MXFP8 weights: both of their orientations are quantized from 16 bits.
-CollectiveRecord as_gathered(CollectiveRecord record, const Plan& plan);
-
 // Returns the bytes of quantized copies per weight of the linear layers. With fp8_param_gather, the
 // 16-bit weight does not exist, and its bytes are subtracted.
 double weight_copy_bytes(const Scenario& scenario, const Plan& plan);

@@ -71,7 +71,6 @@ struct OwnedTensor {
 struct OwnedEvents {
   std::size_t begin = 0, end = 0;
   bool of_experts = false;
-  double time = 1;  // of the busiest owner, relative to the traced work (sim/layers/owner_share.h)
 };
 
 // Work of a layer once per step. Events [0, clear) allocate weights, gradients and optimizer state;

@@ -7,7 +7,8 @@ namespace tpsim {
 namespace {
 
 bool moves_slices(const CollectiveRecord& record) {
-  return record.label.part == ModelPart::kDataParallelReduction || gathers_weights(record);
+  return record.label.part == ModelPart::kDataParallelReduction ||
+         record.label.part == ModelPart::kParameterGather;
 }
 
 }  // namespace

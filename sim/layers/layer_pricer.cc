@@ -8,8 +8,6 @@
 #include "costs/machine_cluster.h"
 #include "lowering/passes/shard_groups.h"
 #include "reference_model/layers/rotary_table.h"
-#include "sim/layers/optimizer_memory.h"
-#include "sim/layers/owner_share.h"
 
 namespace tpsim {
 namespace {
@@ -163,14 +161,12 @@ LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::i
   return lower(kind, trace, inputs, passes);
 }
 
-StepEndTrace LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
+LoweredLayer LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
                                            std::int64_t block) const {
-  StepEndTrace trace =
-      trace_step_end(kind, with_block_kind(scenario().model, block), shard_plan(scenario(), plan),
-                     traced_options(scenario(), plan));
-  narrow_optimizer(trace.program, scenario().stack);
-  share_among_owners(scenario(), plan, trace);
-  return trace;
+  const ModelSpec model = with_block_kind(scenario().model, block);
+  const StepEndTrace trace =
+      trace_step_end(kind, model, shard_plan(scenario(), plan), traced_options(scenario(), plan));
+  return lower_step_end(kind, {{scenario(), plan, model}, trace});
 }
 
 LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const Plan& plan, std::int64_t block) {
@@ -239,11 +235,11 @@ Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
 const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
   const auto [fixed, is_new] = fixed_.place(fixed_key(kind, plan, scenario(), block));
   if (!is_new) return fixed;
-  const StepEndTrace trace = step_end_program(kind, plan, block);
+  const LoweredLayer layer = step_end_program(kind, plan, block);
   const Bytes granularity = scenario().stack.memory.allocation_granularity;
-  fixed.held = memory_change(trace.program, 0, trace.clear, granularity).left;
-  fixed.update = memory_change(trace.program, trace.reduce, trace.end, granularity).highest;
-  fixed.end = price_end(trace, plan);
+  fixed.held = memory_change(layer, {LayerPhase::kAllocate}, granularity).left;
+  fixed.update = memory_change(layer, {LayerPhase::kUpdate}, granularity).highest;
+  fixed.end = price_end(layer, plan);
   constexpr auto kWeights = static_cast<std::size_t>(MemoryCategory::kWeights);
   const double shards = fixed.held[kWeights];
   if (kind == LayerKind::kBlock) {
@@ -258,7 +254,7 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   const bool in_fp32_alone =
       updates_fp32_weights(parts, plan.dtype) && !keeps_two_copies(parts, plan.dtype);
   if (has_master && in_fp32_alone) fixed.held[kWeights] -= shards;
-  fixed.host = host_bytes(trace.program);
+  fixed.host = host_bytes(layer);
   if (host_is_device(scenario())) {  // host and device memory are the same
     fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] += fixed.host.value();
     fixed.host = Bytes();

@@ -63,7 +63,7 @@ class LayerPricer {
   // of lowering_passes().
   LoweredLayer layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0,
                              std::size_t passes = lowering_passes().size());
-  StepEndTrace step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
+  LoweredLayer step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
   // Returns the time of the all-reduce of the squared gradient norm; zero if gradients are not
   // clipped.
   Seconds global_norm(const Plan& plan);
@@ -82,10 +82,8 @@ class LayerPricer {
   // Returns the device time of all kernels of an op on a rank with the mean number of tokens.
   OpPrice kernel_price(const LoweredOp& op);
   Seconds copy_time(const LoweredCopy& copy) const;
-  // Return the time of an op or collective at the end of a step.
-  Seconds end_op_time(const OpRecord& op);
-  Seconds end_collective(const CollectiveRecord& record, const StepEndTrace& trace,
-                         const Plan& plan) const;
+  // Returns the time of an op at the end of a step.
+  Seconds end_op_time(const LoweredOp& op);
 
   const Scenario& scenario() const { return prices_->scenario; }
   const OpCostModel& ops() const { return *prices_->ops; }
@@ -126,11 +124,7 @@ class LayerPricer {
   Seconds streaming_time(Bytes moved) const;
   Bytes distinct_weights(const FixedCost& fixed, const Plan& plan, std::int64_t block) const;
   void add_weight_copies(FixedCost& fixed, const Plan& plan) const;
-  Seconds owner_broadcast_time(const CollectiveRecord& record, const StepEndTrace& trace,
-                               const Plan& plan) const;
-  Seconds reduce_in_buckets(const CollectiveRecord& record, const Plan& plan) const;
-  Seconds in_calls(CollectiveRecord record, double calls, const Plan& plan) const;
-  StepEndCost price_end(const StepEndTrace& trace, const Plan& plan);
+  StepEndCost price_end(const LoweredLayer& layer, const Plan& plan);
   TransferCost price_transfer(const Program& program, const Plan& plan) const;
 
   std::shared_ptr<const PriceLists> prices_;

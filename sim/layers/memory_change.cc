@@ -83,9 +83,9 @@ MemoryChange memory_change(const LoweredLayer& layer, std::initializer_list<Laye
   return walk.change;
 }
 
-Bytes host_bytes(const Program& program) {
+Bytes host_bytes(const LoweredLayer& layer) {
   double sum = 0;
-  for (const AllocationRecord& allocation : program.allocations) {
+  for (const LoweredAllocation& allocation : layer.allocations) {
     if (allocation.category == MemoryCategory::kHost) sum += static_cast<double>(allocation.bytes);
   }
   return Bytes(sum);

@@ -44,7 +44,7 @@ MemoryChange memory_change(const Program& program, std::size_t begin, std::size_
 // The same for phases of a layer, one after the other. Each traced allocation is rounded up.
 MemoryChange memory_change(const LoweredLayer& layer, std::initializer_list<LayerPhase> phases,
                            Bytes granularity);
-// Returns the bytes that a program allocates in host memory.
-Bytes host_bytes(const Program& program);
+// Returns the bytes that a layer allocates in host memory.
+Bytes host_bytes(const LoweredLayer& layer);
 
 }  // namespace tpsim

@@ -27,9 +27,4 @@ using StepEndCost = SecondsBy<StepEndPart::kParameterGather>;
 // Returns the part of an op or collective outside the pipeline.
 StepEndPart end_part(const Label& label);
 
-// Returns whether the collective gathers updated weights.
-inline bool gathers_weights(const CollectiveRecord& record) {
-  return record.label.part == ModelPart::kParameterGather;
-}
-
 }  // namespace tpsim

@@ -3,9 +3,6 @@
 #include <map>
 #include <utility>
 
-#include "lowering/passes/quantization.h"
-#include "lowering/passes/unfused_kernels.h"
-
 namespace tpsim {
 namespace {
 
@@ -20,12 +17,14 @@ LayerKind layer_of(ProgramPart part) {
   return LayerKind::kBlock;
 }
 
+// `is_step_end`: whether the event runs once per step.
 IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& layer,
-                   const LoweredEvent& event) {
+                   const LoweredEvent& event, bool is_step_end) {
   using Kind = LoweredEvent::Kind;
   switch (event.kind) {
     case Kind::kOp: {
       const LoweredOp& op = layer.ops[event.index];
+      if (is_step_end) return {op, Stream::kCompute, pricer.end_op_time(op)};
       const OpPrice price = pricer.kernel_price(op);
       return {op, Stream::kCompute, op.load * price.time, name_of(price.source)};
     }
@@ -53,22 +52,6 @@ IssuedEvent issued_memory(const Program& program, const ProgramEvent& event) {
       {program.allocations[event.index]}, event.index, event.kind == ProgramEvent::Kind::kFree}};
 }
 
-// Returns an event at the end of a step.
-IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const StepEndTrace& trace,
-                   const ProgramEvent& event) {
-  const Scenario& scenario = pricer.scenario();
-  if (event.kind == ProgramEvent::Kind::kOp) {
-    LoweredOp op{trace.program.ops[event.index]};
-    op.launches = plain_kernel(op, scenario.stack, scenario.model.activation_ops).launches;
-    return {op, Stream::kCompute, pricer.end_op_time(op)};
-  }
-  if (event.kind == ProgramEvent::Kind::kCollective) {
-    const LoweredCollective record{as_gathered(trace.program.collectives[event.index], plan)};
-    return {record, stream_of(record.group), pricer.end_collective(record, trace, plan)};
-  }
-  return issued_memory(trace.program, event);
-}
-
 // Returns an event of a P2P transfer.
 IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const TransferTrace& trace,
                    const ProgramEvent& event) {
@@ -94,25 +77,33 @@ ProgramPhase phase_of(LayerPhase phase) {
     case LayerPhase::kForward: return ProgramPhase::kForward;
     case LayerPhase::kRecompute: return ProgramPhase::kRecompute;
     case LayerPhase::kBackward: return ProgramPhase::kBackward;
-    case LayerPhase::kAccumulate: break;
+    case LayerPhase::kAccumulate: return ProgramPhase::kAccumulate;
+    case LayerPhase::kClearGradients: return ProgramPhase::kClearGradients;
+    case LayerPhase::kUpdate: return ProgramPhase::kUpdate;
+    case LayerPhase::kAllocate: break;
   }
-  return ProgramPhase::kAccumulate;
+  return ProgramPhase::kAllocate;
 }
 
-void add_micro_batch(PartProgram& part, LayerPricer& pricer, const Plan& plan, std::size_t passes) {
-  const LoweredLayer layer = pricer.layer_program(layer_of(part.part), plan, part.block, passes);
+void add_phases(PartProgram& part, LayerPricer& pricer, const Plan& plan,
+                const LoweredLayer& layer) {
   for (const LayerPhase phase : all_of<LayerPhase>()) {
     std::vector<IssuedEvent> events;
     for (const LoweredEvent& event : layer.phase(phase).events) {
-      events.push_back(issued(pricer, plan, layer, event));
+      events.push_back(issued(pricer, plan, layer, event, phase >= LayerPhase::kClearGradients));
     }
     add_phase(part, phase_of(phase), std::move(events));
   }
 }
 
-template <class Trace>
-std::vector<IssuedEvent> events_between(LayerPricer& pricer, const Plan& plan, const Trace& trace,
-                                        std::size_t begin, std::size_t end) {
+void add_micro_batch(PartProgram& part, LayerPricer& pricer, const Plan& plan, std::size_t passes) {
+  add_phases(part, pricer, plan,
+             pricer.layer_program(layer_of(part.part), plan, part.block, passes));
+}
+
+std::vector<IssuedEvent> events_between(LayerPricer& pricer, const Plan& plan,
+                                        const TransferTrace& trace, std::size_t begin,
+                                        std::size_t end) {
   std::vector<IssuedEvent> events;
   for (std::size_t i = begin; i < end; ++i) {
     events.push_back(issued(pricer, plan, trace, trace.program.events[i]));
@@ -121,13 +112,8 @@ std::vector<IssuedEvent> events_between(LayerPricer& pricer, const Plan& plan, c
 }
 
 void add_step_end(PartProgram& part, LayerPricer& pricer, const Plan& plan) {
-  const StepEndTrace trace = pricer.step_end_program(layer_of(part.part), plan, part.block);
-  const auto events = [&](std::size_t begin, std::size_t end) {
-    return events_between(pricer, plan, trace, begin, end);
-  };
-  add_phase(part, ProgramPhase::kClearGradients, events(trace.clear, trace.reduce));
-  add_phase(part, ProgramPhase::kUpdate, events(trace.reduce, trace.end));
-  add_phase(part, ProgramPhase::kAllocate, events(0, trace.clear));
+  const LoweredLayer layer = pricer.step_end_program(layer_of(part.part), plan, part.block);
+  add_phases(part, pricer, plan, layer);
 }
 
 PartProgram layer_part(PartProgram part, LayerPricer& pricer, const Plan& plan,

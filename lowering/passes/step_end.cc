@@ -1,0 +1,120 @@
+// Passes over the end of a step: dtypes of the optimizer state, buckets and broadcasts, kernels,
+// and host work.
+#include <algorithm>
+#include <cmath>
+
+#include "core/software/optimizer_kinds.h"
+#include "lowering/passes/lower.h"
+#include "lowering/passes/quantization.h"
+#include "lowering/passes/shard_groups.h"
+#include "lowering/passes/unfused_kernels.h"
+
+namespace tpsim {
+namespace {
+
+bool is_parameter_gather(const CollectiveRecord& record) {
+  return record.label.part == ModelPart::kParameterGather;
+}
+
+// Splits a call into `calls` of equal size. Below one: a call carries several such records.
+void split(LoweredCollective& record, double calls) {
+  if (record.bytes <= 0) {
+    record.calls = 0;
+    return;
+  }
+  record.bytes = std::llround(static_cast<double>(record.bytes) / calls);
+  record.calls *= calls;
+}
+
+// Returns the number of broadcasts by the owners of a layer's weights, which run one after the
+// other. An owner owns a part of a block, or several blocks of a stage.
+double owner_broadcasts(const StepEndInputs& inputs) {
+  const auto blocks = static_cast<double>(inputs.scenario.model.layers) /
+                      static_cast<double>(inputs.plan.degrees.pp);
+  const double owners =
+      static_cast<double>(shard_ranks(inputs.scenario, inputs.plan)) / std::max(1.0, blocks);
+  return std::min(owners, static_cast<double>(inputs.trace.tensors));
+}
+
+// Returns the bytes of a bucket, which has a number of elements of the dtype that is reduced; 0 if
+// gradients are reduced in one call.
+double bucket_bytes(const StepEndInputs& inputs) {
+  const StackSpec& stack = inputs.scenario.stack;
+  const Plan& plan = inputs.plan;
+  const bool as_computed =
+      plan.zero >= 2 && stack.training.reduce_dtype == ReduceDtype::kAsComputed;
+  const DType reduced = as_computed ? plan.dtype : plan.gradient_dtype;
+  return static_cast<double>(stack.memory.reduction_bucket * size_of(reduced));
+}
+
+// Returns the traffic of an AdamW op relative to the same op with fp32 moments and an fp32 copy of
+// the weights; 1 for other ops. State is read and written. Without the fp32 copy, the weights are
+// read instead.
+double state_traffic(const OpRecord& op, const StackSpec& stack) {
+  if (op.key.kind != OpKind::kAdamW) return 1;
+  const bool has_copy = updates_fp32_weights(stack.parts, op.key.dtype);
+  const std::int64_t wide = size_of(DType::kFloat32);
+  const std::int64_t saved = wide - size_of(stack.parts.optimizer_dtype);
+  const auto moments = static_cast<double>(2 * row_of(OptimizerKind::kAdamW).moments * saved);
+  const double copy = has_copy ? 0 : static_cast<double>(2 * wide - size_of(op.key.dtype));
+  return 1 - (moments + copy) * static_cast<double>(op.key.dims[0]) / op.bytes;
+}
+
+}  // namespace
+
+// Sets the moments to the stack's dtype, for any dtype of the weights (Transformer Engine's
+// FusedAdam, exp_avg_dtype). Removes the fp32 copy of the weights if the stack has none. An
+// offloaded optimizer keeps all three in fp32.
+void narrow_optimizer_state(LoweredLayer& layer, const StepEndInputs& inputs) {
+  const SoftwareParts& parts = inputs.scenario.stack.parts;
+  const bool has_copy = parts.master_weights != MasterWeights::kNone;
+  for (LoweredAllocation& state : layer.allocations) {
+    if (state.category != MemoryCategory::kOptimizer) continue;
+    if (state.label == name_of(StateTensor::kMaster)) {
+      if (!has_copy) state.bytes = 0;
+      continue;
+    }
+    state.bytes = state.bytes / size_of(DType::kFloat32) * size_of(parts.optimizer_dtype);
+  }
+}
+
+// MXFP8 weights are gathered in 16 bits, because both of their orientations are quantized from 16
+// bits.
+void gather_narrow_weights(LoweredLayer& layer, const StepEndInputs& inputs) {
+  const Plan& plan = inputs.plan;
+  if (!plan.fp8_param_gather || plan.precision == Precision::kMxFp8) return;
+  for (LoweredCollective& record : layer.collectives) {
+    if (is_parameter_gather(record)) record.bytes /= size_of(plan.dtype);
+  }
+}
+
+void reduce_in_buckets(LoweredLayer& layer, const StepEndInputs& inputs) {
+  const bool has_owners = inputs.scenario.stack.parts.sync == DataParallelSync::kOwners;
+  const double bucket = bucket_bytes(inputs);
+  for (LoweredCollective& record : layer.collectives) {
+    const bool is_gather = record.kind == CollectiveKind::kAllGather && is_parameter_gather(record);
+    const bool is_reduction = record.label.part == ModelPart::kDataParallelReduction;
+    if (has_owners && is_gather) {
+      split(record, owner_broadcasts(inputs));
+    } else if (is_reduction && bucket > 0) {
+      split(record, static_cast<double>(record.bytes) / bucket);
+    }
+  }
+}
+
+void unfuse_optimizer(LoweredLayer& layer, const StepEndInputs& inputs) {
+  const StackSpec& stack = inputs.scenario.stack;
+  for (LoweredOp& op : layer.ops) {
+    const PlainKernel kernel = plain_kernel(op, stack, inputs.scenario.model.activation_ops);
+    op.launches = kernel.launches;
+    op.traffic = kernel.traffic * state_traffic(op, stack);
+  }
+}
+
+void issue_step_end(LoweredLayer& layer, const StepEndInputs& inputs) {
+  const HostCost& host = inputs.scenario.stack.host;
+  for (LoweredOp& op : layer.ops) op.issue = host.per_op;
+  for (LoweredCollective& record : layer.collectives) record.issue = host.per_collective;
+}
+
+}  // namespace tpsim
