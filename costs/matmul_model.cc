@@ -93,20 +93,23 @@ double flops_of(const MatmulShape& s) {
 
 MatmulModel::MatmulModel(const Profile& profile, bool as_tf32)
     : device_(profile.device), model_(profile.model), as_tf32_(as_tf32) {
+  if (device_.measured_bandwidth <= BytesPerSecond()) {
+    device_.measured_bandwidth = device_.memory_bandwidth;
+  }
   choose_tiles();
   std::array<std::vector<FieldSample>, std::tuple_size_v<decltype(fields_)>> samples;
   for (const OpSample& sample : profile.ops) {
     if (sample.key.kind != OpKind::kMatmul || sample.median.value() <= 0) continue;
     const MatmulShape shape = matmul_shape(sample.key);
-    const double log_ratio = std::log(sample.median / bound(shape).time);
+    const double log_ratio = std::log(sample.median / measured_bound(shape));
     samples[field_of(sample.key.dtype, sample.key.variant & kLayoutBits)].push_back(
         {point_of(shape), static_cast<float>(log_ratio)});
     const double seconds = sample.median.value();
     // A measured rate is achievable even if it exceeds the datasheet: see fastest_possible().
     best_flops_share_ =
         std::max(best_flops_share_, flops_of(shape) / seconds / peak_for(shape).value());
-    best_traffic_share_ = std::max(best_traffic_share_,
-                                   traffic_of(shape) / seconds / device_.memory_bandwidth.value());
+    best_traffic_share_ = std::max(
+        best_traffic_share_, traffic_of(shape) / seconds / device_.measured_bandwidth.value());
   }
   for (std::size_t i = 0; i < fields_.size(); ++i)
     fields_[i] = ResidualField(std::move(samples[i]));
@@ -159,8 +162,8 @@ FlopsPerSecond MatmulModel::fallback_rate() const {
 }
 
 // Returns waves x (time of a tile + epilogue), plus the reduction over the parts of split-K.
-Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile,
-                                  std::int64_t k_splits) const {
+Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile, std::int64_t k_splits,
+                                  BytesPerSecond memory) const {
   const MatmulTuning& tuning = model_.matmul;
   if (leaves_matrix_units(s)) return Flops(flops_of(s)) / fallback_rate();
   const double exact = waves_of(s, tile) * as_double(k_splits);
@@ -172,7 +175,6 @@ Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile,
   double rate = tile.rate * model_.matmul_efficiency;
   if (!s.aligned) rate *= s.batch > 1 ? tuning.unaligned_batched_rate : tuning.unaligned_rate;
   const double area = as_double(tile.m * tile.n) * as_double(device_.processors);
-  const BytesPerSecond memory = tuning.traffic_efficiency * device_.memory_bandwidth;
   const Seconds products = Flops(2 * area * depth) / (rate * peak_for(s));
   const Seconds epilogue = tuning.epilogue_exposed * Bytes(area * s.output_bytes) / memory;
   Seconds time = waves * (products + epilogue);
@@ -183,6 +185,10 @@ Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile,
 }
 
 MatmulBound MatmulModel::bound(const MatmulShape& s) const {
+  return bound(s, model_.matmul.traffic_efficiency * device_.memory_bandwidth);
+}
+
+MatmulBound MatmulModel::bound(const MatmulShape& s, BytesPerSecond memory) const {
   MatmulBound best;
   best.compute = Seconds(INFINITY);
   for (const Tile& tile : tiles_) {
@@ -190,7 +196,7 @@ MatmulBound MatmulModel::bound(const MatmulShape& s) const {
     for (std::int64_t splits = 1; splits <= 16; splits *= 2) {
       // Split-K is only used if there are few tiles per SM and k is long.
       if (splits > 1 && (waves > 4 || s.k < splits * kLeastSplit)) break;
-      const Seconds compute = compute_time(s, tile, splits);
+      const Seconds compute = compute_time(s, tile, splits, memory);
       if (compute < best.compute) {
         best.compute = compute;
         best.tile_m = tile.m;
@@ -200,10 +206,13 @@ MatmulBound MatmulModel::bound(const MatmulShape& s) const {
       }
     }
   }
-  best.traffic =
-      Bytes(traffic_of(s)) / (model_.matmul.traffic_efficiency * device_.memory_bandwidth);
+  best.traffic = Bytes(traffic_of(s)) / memory;
   best.time = model_.matmul_latency + std::max(best.compute, best.traffic);
   return best;
+}
+
+Seconds MatmulModel::measured_bound(const MatmulShape& s) const {
+  return bound(s, model_.matmul.traffic_efficiency * device_.measured_bandwidth).time;
 }
 
 FieldPoint MatmulModel::point_of(const MatmulShape& s) const {
@@ -243,9 +252,9 @@ double MatmulModel::layout_factor(unsigned layout) const {
 // sample; the traffic rate is at most the memory bandwidth or that of the best sample.
 Seconds MatmulModel::fastest_possible(const MatmulShape& s) const {
   const double flops_share = std::max(model_.matmul_efficiency, best_flops_share_);
-  const double traffic_share = std::max(1.0, best_traffic_share_);
-  return std::max(Flops(flops_of(s)) / (flops_share * peak_for(s)),
-                  Bytes(traffic_of(s)) / (traffic_share * device_.memory_bandwidth));
+  const BytesPerSecond memory =
+      std::max(device_.memory_bandwidth, best_traffic_share_ * device_.measured_bandwidth);
+  return std::max(Flops(flops_of(s)) / (flops_share * peak_for(s)), Bytes(traffic_of(s)) / memory);
 }
 
 bool MatmulModel::has_samples(DType operands) const {
@@ -267,6 +276,9 @@ DType MatmulModel::samples_for(DType operands, unsigned layout) const {
   return is_half && !has_samples(operands) ? DType::kFloat32 : operands;
 }
 
+// The samples' residuals refer to bounds with the memory bandwidth of the GPU that was measured. A
+// GEMM near samples therefore keeps its ratio to them, and faster memory makes no GEMM slower: the
+// profile's bandwidth only enters the bound that applies far from samples.
 MatmulEstimate MatmulModel::estimate_alone(const OpKey& key) const {
   const MatmulShape shape = matmul_shape(key);
   const unsigned layout = key.variant & kLayoutBits;
@@ -280,9 +292,11 @@ MatmulEstimate MatmulModel::estimate_alone(const OpKey& key) const {
     estimate.layout_factor = layout_factor(layout);
     field = forward;
   }
-  const FieldValue around = fields_[field].at(point_of(shape));
   estimate.bound = bound(shape);
-  estimate.correction = std::exp(around.log_ratio);
+  const Seconds anchor = measured_bound(shape);
+  const FieldValue around =
+      fields_[field].at(point_of(shape), std::log(estimate.bound.time / anchor));
+  estimate.correction = std::exp(around.log_ratio) * (anchor / estimate.bound.time);
   estimate.near_samples = around.weight >= ResidualField::kNearWeight;
   estimate.time = estimate.layout_factor *
                   std::max(fastest_possible(shape), estimate.bound.time * estimate.correction);

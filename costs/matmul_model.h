@@ -83,7 +83,10 @@ class MatmulModel {
   bool leaves_matrix_units(const MatmulShape& shape) const;
   FlopsPerSecond fallback_rate() const;
   double waves_of(const MatmulShape& shape, const Tile& tile) const;
-  Seconds compute_time(const MatmulShape& shape, const Tile& tile, std::int64_t k_splits) const;
+  Seconds compute_time(const MatmulShape& shape, const Tile& tile, std::int64_t k_splits,
+                       BytesPerSecond memory) const;
+  MatmulBound bound(const MatmulShape& shape, BytesPerSecond memory) const;
+  Seconds measured_bound(const MatmulShape& shape) const;  // on the GPU that was measured
   FieldPoint point_of(const MatmulShape& shape) const;
   MatmulEstimate estimate_alone(const OpKey& key) const;
   DType samples_for(DType operands, unsigned layout) const;
@@ -100,7 +103,7 @@ class MatmulModel {
   std::array<ResidualField, 12> fields_;
   bool as_tf32_ = false;
   double best_flops_share_ = 0;    // highest share of the peak in any sample
-  double best_traffic_share_ = 0;  // highest share of memory bandwidth in any sample
+  double best_traffic_share_ = 0;  // highest share of the measured bandwidth in any sample
 };
 
 }  // namespace tpsim

@@ -6,9 +6,9 @@
 namespace tpsim {
 namespace {
 
-constexpr float kSoftening = 0.1F;       // e: limits the weight of a sample at the query's point
-constexpr double kNoCorrection = 0.001;  // weight of residual 0; that of a sample at distance 3.1
-constexpr float kReach = 1.75F;          // largest distance along the first axis
+constexpr float kSoftening = 0.1F;    // e: limits the weight of a sample at the query's point
+constexpr double kFarWeight = 0.001;  // weight of `far`; that of a sample at distance 3.1
+constexpr float kReach = 1.75F;       // largest distance along the first axis
 
 }  // namespace
 
@@ -33,7 +33,7 @@ ResidualField::ResidualField(std::vector<FieldSample> samples) : size_(samples.s
 
 // Scans all blocks with samples within kReach. This includes a few samples beyond kReach, whose
 // weight is negligible.
-FieldValue ResidualField::at(const FieldPoint& point) const {
+FieldValue ResidualField::at(const FieldPoint& point, double far) const {
   const auto first = std::lower_bound(last_axis_.begin(), last_axis_.end(), point[0] - kReach);
   auto block = blocks_.begin() + (first - last_axis_.begin());
   Lanes weights{};
@@ -56,7 +56,7 @@ FieldValue ResidualField::at(const FieldPoint& point) const {
   }
   const double weight = std::accumulate(weights.begin(), weights.end(), 0.0);
   const double sum = std::accumulate(sums.begin(), sums.end(), 0.0);
-  return {sum / (weight + kNoCorrection), weight};
+  return {(sum + kFarWeight * far) / (weight + kFarWeight), weight};
 }
 
 }  // namespace tpsim

@@ -3,8 +3,7 @@
 // Each sample's residual, log(measured / predicted), is stored at the sample's coordinates. A query
 // returns the average residual of nearby samples with the weights
 //   w = 1 / (e + d^2)^3,  d the distance in units of the axes' lengths,
-// and a small constant weight for no correction, so that the prediction is not corrected far from
-// all samples.
+// and a small constant weight for a given residual, which the query returns far from all samples.
 #pragma once
 
 #include <array>
@@ -23,7 +22,7 @@ struct FieldSample {
 };
 
 struct FieldValue {
-  double log_ratio = 0;  // weighted average of the samples' residuals and 0
+  double log_ratio = 0;  // weighted average of the samples' residuals and that far from samples
   double weight = 0;     // total weight of the samples around the point
 };
 
@@ -35,7 +34,8 @@ class ResidualField {
   ResidualField() = default;
   explicit ResidualField(std::vector<FieldSample> samples);
 
-  FieldValue at(const FieldPoint& point) const;
+  // `far` is the residual far from all samples.
+  FieldValue at(const FieldPoint& point, double far = 0) const;
   std::size_t size() const { return size_; }
 
  private:

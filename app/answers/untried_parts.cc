@@ -6,7 +6,7 @@
 
 #include "core/software/part_rules.h"
 #include "frameworks/launch/held_settings.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launcher.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim::app {

@@ -8,6 +8,10 @@ namespace {
 constexpr std::array kClusterMeanings = {
     KeyMeaning{"cluster.known_as",
                "names of the cluster in tables of measured runs, separated by commas"},
+    KeyMeaning{
+        "cluster.usual_for",
+        "GPUs whose measured runs are predicted on this cluster if they name none, separated "
+        "by commas; \"A100+NeMo\" applies to frameworks that begin with NeMo"},
     KeyMeaning{"cluster.profile", "profile of the GPUs: catalogue name or path"},
     KeyMeaning{"cluster.stack", "default stack: catalogue name or path"},
     KeyMeaning{"cluster.nodes", "number of nodes"},

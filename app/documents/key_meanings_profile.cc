@@ -31,6 +31,8 @@ constexpr std::array kProfileMeanings = {
     KeyMeaning{"profile.device.nvfp4_peak", "dense peak of GEMMs in NVFP4; omitted: not supported"},
     KeyMeaning{"profile.device.vector_peak", "peak of fp32 arithmetic without tensor cores"},
     KeyMeaning{"profile.device.memory_bandwidth", "peak memory bandwidth"},
+    KeyMeaning{"profile.device.measured_bandwidth",
+               "memory bandwidth of the GPU that timed the GEMM samples [memory_bandwidth]"},
     KeyMeaning{"profile.device.asynchronous", "kernels run asynchronously to the host"},
     KeyMeaning{"profile.model",
                "constants for kernels without sample; omitted constants are typical of the GPUs in "

@@ -8,11 +8,13 @@ namespace {
 constexpr std::array kStackMeanings = {
     KeyMeaning{"stack.known_as",
                "names of the stack in tables of measured runs, separated by commas; \"NeMo until "
-               "2025-01\" applies to runs up to that month"},
+               "2025-01\" applies to runs up to that month, \"NeMo on H100\" to runs on that GPU"},
     KeyMeaning{"stack.launcher", "launcher whose rules plans must satisfy; none: no rules [none]"},
     KeyMeaning{"stack.zero",
                "ZeRO stage of measured runs that do not state one; -1: the stage in the "
                "description of their source [-1]"},
+    KeyMeaning{"stack.sequence_parallel",
+               "sequence parallelism of measured runs with tp > 1 that do not state it [false]"},
     KeyMeaning{"stack.gradient_dtype",
                "dtype of gradient accumulation in measured bf16 runs that do not state one [fp32]"},
     KeyMeaning{"stack.fp8_param_gather",
@@ -107,6 +109,9 @@ constexpr std::array kStackMeanings = {
     KeyMeaning{"stack.rank_jitter", "relative standard deviation of compute time between ranks"},
     KeyMeaning{"stack.run_spread", "relative standard deviation between runs of one plan"},
     KeyMeaning{"stack.residual_spread", "relative standard deviation of the prediction error"},
+    KeyMeaning{"stack.spread_gpus",
+               "profiles, by the start of their names, of the GPUs that residual_spread rests on, "
+               "separated by commas; on other GPUs intervals are wider [all]"},
     KeyMeaning{"stack.unmodelled",
                "expected time per step outside all modelled terms, relative to their sum, of "
                "software without calibration [0]"},

@@ -24,6 +24,7 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.text("name", cluster.name);
   io.text("source", cluster.source);
   io.text("known_as", cluster.aliases, kOptional);
+  io.text("usual_for", cluster.usual_for, kOptional);
   io.text("profile", cluster.profile);
   io.text("stack", cluster.stack);
   io.integer("nodes", cluster.nodes, {});

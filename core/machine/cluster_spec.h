@@ -28,6 +28,9 @@ struct ClusterSpec {
   std::string aliases;  // names in tables of measured runs, comma-separated
   std::string profile;  // catalogue name of the GPU's profile
   std::string stack;    // catalogue name of the default software stack
+  // GPUs whose measured runs are predicted on this cluster if they name none: "A100-40GB", or
+  // "A100+NeMo" with the start of the framework's name. Comma-separated.
+  std::string usual_for;
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 8;  // GPUs that share the intra-node links: an NVLink domain
   // GPUs per host, if hosts are smaller than nodes, as the trays of an NVL72 rack are. A host

@@ -32,6 +32,9 @@ struct DeviceFacts {
   FlopsPerSecond fp8_peak, mxfp8_peak, nvfp4_peak;
   FlopsPerSecond vector_peak;  // fp32 outside the matrix units
   BytesPerSecond memory_bandwidth;
+  // Memory bandwidth of the GPU that timed the GEMM samples. Zero: memory_bandwidth. Files that do
+  // not state it get their memory_bandwidth, so that it stays if that is changed later.
+  BytesPerSecond measured_bandwidth;
   bool asynchronous = true;  // the host runs ahead of the device
 };
 

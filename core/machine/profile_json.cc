@@ -92,6 +92,7 @@ constexpr auto kDeviceFields = [](auto& io, auto& device) {
   io.quantity("nvfp4_peak", device.nvfp4_peak, kOptional);
   io.quantity("vector_peak", device.vector_peak);
   io.quantity("memory_bandwidth", device.memory_bandwidth);
+  io.quantity("measured_bandwidth", device.measured_bandwidth, kOptional);
   io.flag("asynchronous", device.asynchronous);
   io.require(device.memory.value() > 0, "memory", "it must be above zero");
   io.require(device.matmul_peak.value() > 0, "matmul_peak", "it must be above zero");
@@ -299,6 +300,10 @@ Result<Profile> parse_profile(std::string_view text, const std::string& file) {
   TPSIM_TRY(const JsonValue root, parse_json(text, file));
   TPSIM_TRY(ProfileDocument document, spec_from_json<ProfileDocument>(root, file, kDocumentFields));
   Profile profile = profile_of(std::move(document));
+  DeviceFacts& device = profile.device;
+  if (device.measured_bandwidth <= BytesPerSecond()) {
+    device.measured_bandwidth = device.memory_bandwidth;
+  }
   TPSIM_TRY_STATUS(check_samples(profile, file));
   return profile;
 }

@@ -106,6 +106,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.text("known_as", stack.aliases, kOptional);
   io.choice("launcher", stack.launcher, every<Launcher>(), kOptional);
   io.integer("zero", stack.default_zero, {-1, 3}, kOptional);
+  io.flag("sequence_parallel", stack.sequence_parallel, kOptional);
   io.choice("gradient_dtype", stack.gradient_dtype, {DType::kFloat32, DType::kBFloat16}, kOptional);
   io.flag("fp8_param_gather", stack.fp8_param_gather, kOptional);
   io.object("training", [&](auto& inner) { kTrainingFields(inner, stack); });
@@ -137,6 +138,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.number("rank_jitter", stack.rank_jitter, {0, 1});
   io.number("run_spread", stack.run_spread, {0, 1});
   io.number("residual_spread", stack.residual_spread, {0, 1});
+  io.text("spread_gpus", stack.spread_gpus, kOptional);
   io.number("unmodelled", stack.uncalibrated_overhead, {0, 1}, kOptional);
   calibration_field(io, stack.calibrated);
 };

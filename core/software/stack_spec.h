@@ -169,6 +169,8 @@ struct StackSpec {
   SoftwareParts parts;
   // Default ZeRO stage of runs with this stack; below 0: the default of the run's environment.
   int default_zero = -1;
+  // Sequence parallelism of measured runs with tp > 1 that do not state it.
+  bool sequence_parallel = false;
   // Default dtype of gradient accumulation in bf16 training.
   DType gradient_dtype = DType::kFloat32;
   // Default of Plan::fp8_param_gather for recipes with per-tensor scales.
@@ -215,6 +217,9 @@ struct StackSpec {
   double uncalibrated_overhead = 0.0;
   // Standard deviation of the ratio of predicted to measured step time on the calibration rows.
   double residual_spread = 0.05;
+  // Profiles, by the start of their names, of the GPUs whose rows residual_spread rests on. On
+  // other GPUs steps are less certain. Empty: all GPUs. Comma-separated.
+  std::string spread_gpus;
   CalibrationFacts calibrated;  // set if the user fitted this file with tpsim calibrate
 };
 

@@ -7,6 +7,7 @@
 
 #include "core/base/text.h"
 #include "evidence/runs/framework_name.h"
+#include "evidence/runs/run_environment.h"
 
 namespace tpsim {
 namespace {
@@ -31,13 +32,17 @@ bool is_release(std::string_view text, std::size_t at) {
 }  // namespace
 
 void KnownNames::add(const std::string& aliases, const std::string& entry) {
-  constexpr std::string_view kUntil = " until ";
+  constexpr std::string_view kUntil = " until ", kOn = " on ";
   std::istringstream stream(aliases);
   for (std::string word; std::getline(stream >> std::ws, word, ',');) {
     Name name;
     name.entry = entry;
     if (const std::size_t place = word.find(kUntil); place != std::string::npos) {
       name.until = word.substr(place + kUntil.size());
+      word.erase(place);
+    }
+    if (const std::size_t place = word.find(kOn); place != std::string::npos) {
+      name.gpu = word.substr(place + kOn.size());
       word.erase(place);
     }
     std::istringstream parts(in_lower_case(word));
@@ -53,7 +58,7 @@ void KnownNames::add(const std::string& aliases, const std::string& entry) {
 }
 
 const std::string& KnownNames::called(const std::string& text, const std::string& month,
-                                      std::optional<int> zero) const {
+                                      std::optional<int> zero, const std::string& gpu) const {
   static const std::string kNone;
   const std::string lower = in_lower_case(text);
   const auto longest = [](const Name& name) {
@@ -62,6 +67,7 @@ const std::string& KnownNames::called(const std::string& text, const std::string
   const Name* found = nullptr;
   for (const Name& name : names_) {
     if (name.zero && name.zero != zero) continue;
+    if (!name.gpu.empty() && !is_gpu(gpu, name.gpu)) continue;
     const bool occurs =
         std::all_of(name.words.begin(), name.words.end(),
                     [&](const std::string& word) { return lower.find(word) != std::string::npos; });
@@ -71,6 +77,7 @@ const std::string& KnownNames::called(const std::string& text, const std::string
       if (longest(name) != longest(*found)) return longest(name) > longest(*found);
       if (name.words.size() != found->words.size()) return name.words.size() > found->words.size();
       if (name.zero.has_value() != found->zero.has_value()) return name.zero.has_value();
+      if (name.gpu.empty() != found->gpu.empty()) return !name.gpu.empty();
       return !name.until.empty() && (found->until.empty() || name.until < found->until);
     };
     if (found == nullptr || is_nearer()) found = &name;

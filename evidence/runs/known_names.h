@@ -13,22 +13,24 @@ class KnownNames {
   //
   // "NeMo until 2025-01" matches rows with "NeMo" up to this month, for an older state of the
   // software. "FSDP+Trainer" requires both words. "Trainer ZeRO-3" matches rows with "Trainer" and
-  // ZeRO stage 3 (evidence/runs/framework_name.h).
+  // ZeRO stage 3 (evidence/runs/framework_name.h). "Composer on H100" matches rows with "Composer"
+  // on this GPU.
   void add(const std::string& aliases, const std::string& entry);
 
   // Returns the entry whose alias matches the text, ignoring case; "" if there is none.
   //
   // If several aliases match, the one with the longest word is chosen: "Megatron-DeepSpeed", not
-  // "DeepSpeed". Ties are broken by more words, then a ZeRO stage, then the earliest "until" month.
+  // "DeepSpeed". Ties are broken by more words, then a ZeRO stage, then a GPU, then the earliest
+  // "until" month.
   // Without a `month`, aliases with "until" do not match.
   const std::string& called(const std::string& text, const std::string& month,
-                            std::optional<int> zero = {}) const;
+                            std::optional<int> zero = {}, const std::string& gpu = {}) const;
 
  private:
   struct Name {
     std::vector<std::string> words;  // longest first
     std::optional<int> zero;
-    std::string until, entry;
+    std::string until, gpu, entry;
   };
   std::vector<Name> names_;
 };

@@ -17,11 +17,9 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.text("regime", e.regime, kOptional);
   in.text("gpu", e.gpu, kOptional);
   in.text("framework", e.framework, kOptional);
-  in.text("from", e.from, kOptional);
   in.text("source", e.source);
   in.text("runs_on", e.runs_on);
   in.text("stack", e.stack, kOptional);
-  in.flag("by_names", e.by_names, kOptional);
   in.number("attention_dropout", e.attention_dropout, {0, 0.99}, kOptional);
   in.number("hidden_dropout", e.hidden_dropout, {0, 0.99}, kOptional);
   in.choice("position", e.position,
@@ -59,6 +57,12 @@ bool has_word(const std::string& name, const std::string& word) {
   return false;
 }
 
+bool begins_with(const std::string& text, const std::string& prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
+
+}  // namespace
+
 bool is_gpu(const std::string& gpu, const std::string& wanted) {
   const std::string name = in_capitals(gpu), words_wanted = in_capitals(wanted);
   // A PCIe card of a data center GPU has about half the power of the SXM board, so it needs its own
@@ -74,12 +78,6 @@ bool is_gpu(const std::string& gpu, const std::string& wanted) {
   }
   return true;
 }
-
-bool begins_with(const std::string& text, const std::string& prefix) {
-  return text.compare(0, prefix.size(), prefix) == 0;
-}
-
-}  // namespace
 
 std::string_view name_of(MeasuredMemory memory) {
   return memory == MeasuredMemory::kDevice ? "device" : "allocated";
@@ -104,8 +102,7 @@ const RunEnvironment* environment_of(const std::vector<RunEnvironment>& environm
                                      const PublishedRun& run) {
   const auto found = std::find_if(environments.begin(), environments.end(), [&](const auto& e) {
     return begins_with(run.cluster, e.cluster) && begins_with(run.regime, e.regime) &&
-           is_gpu(run.gpu, e.gpu) && begins_with(run.framework, e.framework) &&
-           begins_with(run.source, e.from);
+           is_gpu(run.gpu, e.gpu) && begins_with(run.framework, e.framework);
   });
   return found == environments.end() ? nullptr : &*found;
 }

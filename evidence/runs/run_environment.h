@@ -33,16 +33,15 @@ struct ExcludedRow {
 
 struct RunEnvironment {
   // A row matches if its fields start with these texts; an empty text matches all rows. `gpu` is
-  // split at dashes and every part must occur: "NVIDIA A100-SXM4-80GB" matches "A100-80GB".
+  // compared by is_gpu(): "NVIDIA A100-SXM4-80GB" matches "A100-80GB".
   std::string cluster, regime, gpu, framework;
-  std::string from;  // compared with the start of the row's source
 
   std::string source;
   std::string runs_on;  // name of the cluster in the catalogue
   std::string stack;    // catalogue name; empty: the cluster's
   // The names in a row's columns `cluster` and `framework` select machine and software. `runs_on`
-  // and `stack` are for rows whose names match no entry of the catalogue. If false, the
-  // environment was written for its rows, with a source for everything that they do not state.
+  // and `stack` are for rows whose names match no entry of the catalogue. Not a key of the file,
+  // whose environments were written for their rows (evidence/runs/usual_machines.h).
   bool by_names = false;
   // Values marked "if not stated" apply to rows that do not state the value.
   double attention_dropout = 0;
@@ -61,13 +60,17 @@ struct RunEnvironment {
   bool embedding_counts = false;      // embedding and head count as one layer each in the split
   std::string gradient_dtype;         // if not stated; empty: fp32 for bf16, else the dtype
   std::int64_t blocks_per_chunk = 0;  // of an interleaved pipeline schedule; 0: not interleaved
-  bool sequence_parallel = false;     // if not stated; applies to tp > 1
+  bool sequence_parallel = false;     // if neither row nor stack states it; applies to tp > 1
   // Standard deviation to add to the prediction interval if the stack is not calibrated.
   double extra_spread = 0;
   MeasuredMemory memory = MeasuredMemory::kDevice;
   std::vector<std::string> calibration_rows;  // ids of the rows that constants were fitted to
   std::vector<ExcludedRow> excluded;
 };
+
+// Whether a row's GPU is the wanted one: all parts of `wanted`, split at dashes, start a word of
+// `gpu`. A PCIe card of an A or H GPU only matches names with PCIe.
+bool is_gpu(const std::string& gpu, const std::string& wanted);
 
 Result<std::vector<RunEnvironment>> read_run_environments(const std::filesystem::path& path);
 Result<std::vector<RunEnvironment>> parse_run_environments(std::string_view text,

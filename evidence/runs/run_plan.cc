@@ -232,8 +232,9 @@ Result<Plan> plan_of(const PublishedRun& run, const RunEnvironment& environment,
   plan.micro_batch = stated_or(run.micro_batch, 1);
   plan.global_batch = run.global_batch;
   // Sequence parallelism requires tensor parallelism.
-  plan.sequence_parallel =
-      run.tp > 1 && run.sequence_parallel.value_or(environment.sequence_parallel);
+  plan.sequence_parallel = run.tp > 1 && run.sequence_parallel.value_or(
+                                             environment.by_names ? stack.sequence_parallel
+                                                                  : environment.sequence_parallel);
   // The ZeRO stage of a row that does not state it: the stack's default if the row's framework
   // selects the stack, else the environment's.
   const bool by_stack = environment.by_names && stack.default_zero >= 0;

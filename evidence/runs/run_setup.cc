@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "core/base/text.h"
 #include "core/machine/node_rate.h"
 #include "core/model/model_support.h"
 #include "core/software/optimizer_kinds.h"
 #include "evidence/runs/framework_name.h"
+#include "evidence/runs/usual_machines.h"
 #include "sim/step/usual_spreads.h"
 
 namespace tpsim {
@@ -99,21 +101,25 @@ Status RunLoader::learn_names() {
     TPSIM_TRY(const StackSpec stack, catalogue_.load_stack(name));
     stacks_called_.add(stack.aliases, name);
   }
+  std::vector<ClusterSpec> clusters;
   for (const std::string& name : catalogue_.list(CatalogueKind::kClusters)) {
-    TPSIM_TRY(const ClusterSpec cluster, catalogue_.load_cluster(name));
+    TPSIM_TRY(ClusterSpec cluster, catalogue_.load_cluster(name));
     profile_of_[name] = cluster.profile;
     clusters_called_.add(cluster.aliases, name);
+    clusters.push_back(std::move(cluster));
   }
+  std::ranges::move(usual_environments(clusters), std::back_inserter(environments_));
   return Ok{};
 }
 
-// Returns the cluster that the row names, if its GPU is that of the environment's cluster.
-// Otherwise returns the environment's cluster.
+// Returns the cluster that the row names, if its profile is that of the environment's cluster or a
+// variant of it ("b200-simumax" of "b200"). Otherwise returns the environment's cluster.
 const std::string& RunLoader::cluster_of(const RunEnvironment& environment,
                                          const PublishedRun& run) {
   const std::string& place = clusters_called_.called(run.cluster, month_of(run.date, ""));
-  const bool fits = environment.by_names && !place.empty() &&
-                    profile_of_[place] == profile_of_[environment.runs_on];
+  const std::string& usual = profile_of_[environment.runs_on];
+  const bool is_same = profile_of_[place] == usual || profile_of_[place].starts_with(usual + "-");
+  const bool fits = environment.by_names && !place.empty() && is_same;
   return fits ? place : environment.runs_on;
 }
 
@@ -121,7 +127,7 @@ const std::string& RunLoader::stack_called(const PublishedRun& run) const {
   const FrameworkName framework = split_framework(run.framework);
   std::optional<int> zero = framework.zero;
   if (run.zero.size() == 1 && run.zero[0] >= '0' && run.zero[0] <= '3') zero = run.zero[0] - '0';
-  return stacks_called_.called(framework.name, month_of(run.date, run.framework), zero);
+  return stacks_called_.called(framework.name, month_of(run.date, run.framework), zero, run.gpu);
 }
 
 Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& environment,
@@ -189,18 +195,13 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
     return bad_input(fmt::format("profile {} has no GEMM rate for {}", machine->profile.name,
                                  name_of(operands)));
   }
-  // Rows of an environment of their own serve to calibrate its stack, or to report the stack's
-  // error without calibration. The overhead of uncalibrated stacks is therefore not added.
-  const bool is_calibrated = setup.scenario.stack.calibrated.rows > 0;
-  if (!where->by_names && !is_calibrated) {
-    setup.scenario.stack.uncalibrated_overhead = 0;
-  }
   setup.assumed = assumptions(stated, *where, setup.scenario, leaves > 0);
   add_sizes_assumed(setup.assumed, stated, run, setup.plan);
   if (stated.layers == 0 || stated.hidden == 0) setup.assumed.push_back("sizes of " + run.model);
   lift_limits(setup);
   setup.applied_parts = parts;
-  if (is_calibrated) return setup;  // the calibrated spread already covers such runs
+  // The calibrated spread already covers such runs.
+  if (setup.scenario.stack.calibrated.rows > 0) return setup;
   double& spread = setup.scenario.stack.residual_spread;
   const std::string& own = where->by_names ? stack_called(run) : where->stack;
   const bool foreign = !overrides_.stack.empty() && overrides_.stack != own;

@@ -6,7 +6,7 @@
 
 #include "core/base/result.h"
 #include "core/plan/plan.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_options.h"
 
 namespace tpsim {
 

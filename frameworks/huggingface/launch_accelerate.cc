@@ -8,8 +8,9 @@
 #include <algorithm>
 
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/framework_files.h"
 #include "frameworks/launch/launch_command.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launcher.h"
 
 namespace tpsim {
 namespace {

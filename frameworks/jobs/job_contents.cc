@@ -1,6 +1,6 @@
 // The launch files inside a job.
+#include "frameworks/launch/job_files.h"
 #include "frameworks/launch/launch_files.h"
-#include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {
 namespace {

@@ -9,7 +9,8 @@
 #include "core/base/text.h"
 #include "core/scenario/plan_json.h"
 #include "core/software/launched_models.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/job_files.h"
+#include "frameworks/launch/launcher.h"
 
 namespace tpsim {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_options.h"
 
 namespace tpsim {
 

@@ -14,7 +14,8 @@
 #include "core/model/model_json.h"
 #include "core/scenario/catalogue.h"
 #include "frameworks/launch/held_settings.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launcher.h"
+#include "frameworks/launch/named_model.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim {

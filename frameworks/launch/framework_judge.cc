@@ -9,6 +9,7 @@
 #include "core/json/json_document.h"
 #include "formats/python_runner.h"
 #include "formats/settings_text.h"
+#include "frameworks/launch/shell_files.h"
 
 namespace tpsim {
 namespace {

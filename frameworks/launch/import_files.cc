@@ -6,9 +6,15 @@
 #include "core/scenario/plan_json.h"
 #include "formats/shell_words.h"
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/framework_files.h"
 #include "frameworks/launch/framework_judge.h"
+#include "frameworks/launch/job_files.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_files.h"
+#include "frameworks/launch/megatron_options.h"
+#include "frameworks/launch/named_model.h"
+#include "frameworks/launch/nemo_settings.h"
+#include "frameworks/launch/outside_settings.h"
 #include "frameworks/launch/programs.h"
 
 namespace tpsim {

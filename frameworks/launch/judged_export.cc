@@ -12,6 +12,7 @@
 #include "formats/python_runner.h"
 #include "formats/settings_text.h"
 #include "frameworks/launch/framework_judge.h"
+#include "frameworks/launch/job_files.h"
 #include "frameworks/launch/launch_command.h"
 
 namespace tpsim {

@@ -7,9 +7,11 @@
 #include <string>
 
 #include "core/base/result.h"
+#include "core/scenario/plan_file.h"
 #include "core/software/stack_parts.h"
+#include "core/software/stack_spec.h"
 #include "formats/settings_text.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/shell_files.h"
 
 namespace tpsim {
 

@@ -6,8 +6,13 @@
 #include <optional>
 
 #include "formats/settings_text.h"
+#include "frameworks/launch/framework_files.h"
+#include "frameworks/launch/job_files.h"
 #include "frameworks/launch/launch_command.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launcher.h"
+#include "frameworks/launch/megatron_options.h"
+#include "frameworks/launch/named_model.h"
+#include "frameworks/launch/nemo_settings.h"
 
 namespace tpsim {
 namespace {

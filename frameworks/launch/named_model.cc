@@ -1,10 +1,11 @@
 // The comment line by which exported files name their model. Files of some launchers state only a
 // part of the model.
+#include "frameworks/launch/named_model.h"
+
 #include <fmt/format.h>
 
 #include "core/base/text.h"
 #include "core/model/model_json.h"
-#include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {
 namespace {

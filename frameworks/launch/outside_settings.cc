@@ -1,10 +1,12 @@
+#include "frameworks/launch/outside_settings.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_options.h"
 
 namespace tpsim {
 namespace {

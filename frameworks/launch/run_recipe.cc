@@ -11,7 +11,8 @@
 #include "formats/shell_script.h"
 #include "formats/shell_words.h"
 #include "frameworks/launch/config_files.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/megatron_options.h"
+#include "frameworks/launch/nemo_settings.h"
 
 namespace tpsim {
 namespace {

@@ -10,7 +10,8 @@
 #include "core/base/text.h"
 #include "core/software/stack_spec.h"
 #include "formats/shell_words.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_options.h"
+#include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
 namespace {

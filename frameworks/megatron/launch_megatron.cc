@@ -6,6 +6,8 @@
 
 #include "core/software/launched_models.h"
 #include "frameworks/launch/launch_command.h"
+#include "frameworks/launch/launcher.h"
+#include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
 namespace {

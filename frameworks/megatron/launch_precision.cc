@@ -9,7 +9,9 @@
 #include <optional>
 #include <string>
 
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/framework_files.h"
+#include "frameworks/launch/launch_options.h"
+#include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
 namespace {

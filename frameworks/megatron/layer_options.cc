@@ -9,7 +9,8 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/software/launched_models.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_options.h"
+#include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
 namespace {

@@ -8,7 +8,8 @@
 #include "core/base/text.h"
 #include "core/software/launched_models.h"
 #include "formats/shell_words.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_options.h"
+#include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
 namespace {

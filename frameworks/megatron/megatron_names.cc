@@ -7,6 +7,7 @@
 #include "core/base/text.h"
 #include "core/software/launched_models.h"
 #include "frameworks/launch/launch_command.h"
+#include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
 namespace {

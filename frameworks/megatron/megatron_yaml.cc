@@ -9,7 +9,9 @@
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_command.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_options.h"
+#include "frameworks/launch/nemo_settings.h"
+#include "frameworks/launch/outside_settings.h"
 
 namespace tpsim {
 namespace {

@@ -8,7 +8,8 @@
 
 #include "core/base/text.h"
 #include "core/software/launched_models.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/megatron_options.h"
+#include "frameworks/launch/nemo_settings.h"
 
 namespace tpsim {
 namespace {

@@ -6,7 +6,8 @@
 #include <optional>
 
 #include "core/plan/pipeline_layout.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_options.h"
+#include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
 namespace {

@@ -6,7 +6,8 @@
 
 #include "core/base/leading_number.h"
 #include "frameworks/launch/config_files.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/framework_files.h"
+#include "frameworks/launch/launcher.h"
 
 namespace tpsim {
 namespace {

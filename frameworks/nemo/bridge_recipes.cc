@@ -14,7 +14,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/nemo_settings.h"
 #include "frameworks/nemo/nemo_run.h"
 
 namespace tpsim {

@@ -9,6 +9,7 @@
 #include "core/base/text.h"
 #include "core/model/model_json.h"
 #include "core/software/launched_models.h"
+#include "frameworks/launch/megatron_options.h"
 #include "frameworks/nemo/nemo_run.h"
 
 namespace tpsim {

@@ -7,7 +7,9 @@
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_command.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/megatron_options.h"
+#include "frameworks/launch/nemo_settings.h"
+#include "frameworks/launch/outside_settings.h"
 #include "frameworks/nemo/nemo_run.h"
 
 namespace tpsim {

@@ -8,7 +8,9 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "formats/settings_text.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/megatron_options.h"
+#include "frameworks/launch/nemo_settings.h"
+#include "frameworks/launch/outside_settings.h"
 
 namespace tpsim {
 namespace {

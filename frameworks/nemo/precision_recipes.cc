@@ -9,7 +9,9 @@
 
 #include "core/base/text.h"
 #include "formats/settings_text.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_options.h"
+#include "frameworks/launch/launcher.h"
+#include "frameworks/launch/nemo_settings.h"
 
 namespace tpsim {
 namespace {

@@ -9,7 +9,6 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "frameworks/launch/launch_settings.h"
 #include "frameworks/olmo/olmo_values.h"
 
 namespace tpsim {

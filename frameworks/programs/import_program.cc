@@ -7,8 +7,8 @@
 
 #include "core/base/text.h"
 #include "formats/shell_words.h"
-#include "frameworks/launch/launch_settings.h"
 #include "frameworks/launch/programs.h"
+#include "frameworks/launch/shell_files.h"
 
 namespace tpsim {
 namespace {

@@ -8,7 +8,8 @@
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/framework_files.h"
+#include "frameworks/launch/megatron_options.h"
 #include "frameworks/torchtitan/titan_options.h"
 
 namespace tpsim {

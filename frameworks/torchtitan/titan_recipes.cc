@@ -10,7 +10,6 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
-#include "frameworks/launch/launch_settings.h"
 #include "frameworks/torchtitan/titan_families.h"
 
 namespace tpsim {

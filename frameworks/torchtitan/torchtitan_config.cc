@@ -12,8 +12,9 @@
 #include "formats/settings_text.h"
 #include "formats/shell_words.h"
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/framework_files.h"
 #include "frameworks/launch/launch_command.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/outside_settings.h"
 #include "frameworks/torchtitan/titan_families.h"
 #include "frameworks/torchtitan/titan_options.h"
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <sstream>
+#include <string>
 
 #include "core/base/normal.h"
 #include "core/plan/rank_layout.h"
@@ -87,6 +89,17 @@ UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, con
   return shares;
 }
 
+// Returns the spread of software on a GPU of which its residual_spread has no rows.
+double other_gpu_spread(const Scenario& scenario) {
+  const std::string& gpus = scenario.stack.spread_gpus;
+  if (gpus.empty()) return 0;
+  std::istringstream names(gpus);
+  for (std::string name; std::getline(names, name, ',');) {
+    if (scenario.profile.name.starts_with(name)) return 0;
+  }
+  return kOtherGpuSpread;
+}
+
 // Returns the relative standard deviation of a predicted step. The causes are independent:
 // residuals of the stack's calibration rows (tools/interval_spreads.py), variation between runs,
 // prices that were not measured, host, network between nodes, and kernels without profile entries.
@@ -106,7 +119,7 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
   const CalibrationFacts& network = scenario.cluster.calibrated;
   double variance = 0;
   for (const double spread :
-       {scenario.stack.run_spread, scenario.stack.residual_spread,
+       {scenario.stack.run_spread, scenario.stack.residual_spread, other_gpu_spread(scenario),
         sources.model * model_spread + sources.interpolated_entries * kInterpolatedSpread,
         shares.host * (software.rows > 0 ? software.host_spread : kHostSpread),
         shares.network * (network.rows > 0 ? network.network_spread : kNetworkSpread),

@@ -158,6 +158,20 @@ TEST_CASE("faster memory never slows an fp32 GEMM, with any bf16 samples") {
   }
 }
 
+TEST_CASE("faster memory never slows a GEMM near samples of memory-bound GEMMs") {
+  Profile profile = test::constant_profile();
+  profile.device.memory_bandwidth = profile.device.measured_bandwidth = BytesPerSecond(5e11);
+  for (const std::int64_t k : {64, 256, 4096}) {
+    profile.ops.push_back({key_of(4096, 4096, k), Seconds(1e-4 * (1.0 + 1e-3 * double(k)))});
+  }
+  for (const std::int64_t k : {128, 512, 8192}) {
+    const OpKey key = key_of(4096, 2048, k);
+    Profile faster = profile;
+    faster.device.memory_bandwidth = BytesPerSecond(2e12);
+    CHECK(MatmulModel(faster).estimate(key).time <= MatmulModel(profile).estimate(key).time);
+  }
+}
+
 TEST_CASE("TF32 GEMMs have half of the bf16 rate on GPUs with bf16 units") {
   Profile profile = bare_profile();
   profile.device.vector_peak = 0.1 * profile.device.matmul_peak;

@@ -7,9 +7,6 @@ from program import Refused
 # overlap with, and the step may become longer by this share although all ops are faster.
 ROOM = 1e-5
 HOST_ROOM = 2e-3
-# GEMM samples correct nearby GEMMs. With faster memory, a memory-bound sample gets a larger correction, which is
-# also applied to compute-bound GEMMs.
-SAMPLES_ROOM = 1e-2
 # Constants that are better when larger (1) or smaller (-1). Values up to one are shares and stay at
 # most one.
 KNOBS = {
@@ -27,8 +24,6 @@ KNOBS = {
 # Measured samples determine the time in place of these constants, so that they are changed only
 # without samples.
 ANCHORED = ("matmul_peak", "sustained_clock", "streaming_efficiency")
-# 16-bit samples correct fp32 GEMMs too, and more with faster memory.
-ANCHORED_IN_FP32 = ("memory_bandwidth",)
 
 
 def scaled(value, factor):
@@ -81,8 +76,6 @@ def better_machine(case):
         knob, factor = case.rng.choice(sorted(KNOBS[kind])), case.rng.choice([1.1, 1.5, 2, 4])
         if "--node-gbps" in named and knob.startswith("inter_node"):
             continue
-        if before["dtype"] == "fp32" and knob.endswith(ANCHORED_IN_FP32):
-            continue
         try:
             options = {**named, f"--{kind}": better(case, kind, named[f"--{kind}"], knob, factor)}
             after, _ = case.tpsim.simulate(options)
@@ -92,8 +85,6 @@ def better_machine(case):
         # A ring's exposed part is one wait after the attention of a pass: a shorter attention may move it
         # past the last launch of the host.
         room = 1e-4 if before["cp"] > 1 else ROOM
-        if knob.endswith("device.memory_bandwidth"):
-            room = SAMPLES_ROOM
         for what, text in worse(before, after, room):
             yield case.violation(f"better {knob}: {what}", f"x {factor}: {text}", ("simulate", named),
                                  ("simulate", options))

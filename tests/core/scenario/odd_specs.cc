@@ -18,10 +18,10 @@ static_assert(field_count<PlannedOp>() == 13);
 static_assert(field_count<OuterPart>() == 6);
 static_assert(field_count<EndShape>() == 9);
 static_assert(field_count<ParallelDegrees>() == 6);
-static_assert(field_count<ClusterSpec>() == 18);
+static_assert(field_count<ClusterSpec>() == 19);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 28);
+static_assert(field_count<StackSpec>() == 30);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 16);
 static_assert(field_count<HostCost>() == 15);
@@ -33,7 +33,7 @@ static_assert(field_count<Profile>() == 14);
 static_assert(field_count<RuntimeFacts>() == 10);
 static_assert(field_count<AlgorithmChoices>() == 2);
 static_assert(field_count<MachineFacts>() == 3);
-static_assert(field_count<DeviceFacts>() == 12);
+static_assert(field_count<DeviceFacts>() == 13);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
 static_assert(field_count<SoftwareParts>() == 33);
@@ -171,6 +171,8 @@ StackSpec odd_stack() {
   stack.aliases = "Odd, Odder";
   stack.fp8_param_gather = true;
   stack.default_zero = 2;
+  stack.sequence_parallel = true;
+  stack.spread_gpus = "gpu,odd";
   stack.gradient_dtype = DType::kBFloat16;
   stack.deepspeed_engine = true;
   stack.memory = {.context = Bytes(1.2 * kGiB),
@@ -229,6 +231,7 @@ Profile odd_profile() {
                     .nvfp4_peak = FlopsPerSecond(4 * 312e12 * kThird),
                     .vector_peak = FlopsPerSecond(7),
                     .memory_bandwidth = BytesPerSecond(2039e9 * kThird),
+                    .measured_bandwidth = BytesPerSecond(1555e9 * kThird),
                     .asynchronous = false};
   profile.model = {.source = "fit",
                    .provenance = Provenance::kPublished,
@@ -291,6 +294,7 @@ ClusterSpec odd_cluster() {
           "Oddity, odd",
           "gpu",
           "stack",
+          "GPU-X,GPU+Odd",
           17,
           6,
           2,

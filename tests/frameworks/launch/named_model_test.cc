@@ -1,10 +1,12 @@
 // Exported files name their model, and YAML of Megatron-Bridge states the layers of models without
 // a bridge.
+#include "frameworks/launch/named_model.h"
+
 #include <catch2/catch.hpp>
 
 #include "core/software/launched_models.h"
 #include "frameworks/launch/export_check.h"
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/job_files.h"
 #include "tests/frameworks/launch/export_bases.h"
 #include "tests/frameworks/launch/launch_plans.h"
 

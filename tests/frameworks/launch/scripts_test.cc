@@ -11,7 +11,6 @@
 #include "formats/shell_script.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_files.h"
-#include "frameworks/launch/launch_settings.h"
 
 namespace tpsim {
 namespace {

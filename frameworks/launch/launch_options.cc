@@ -1,4 +1,4 @@
-#include "frameworks/launch/launch_settings.h"
+#include "frameworks/launch/launch_options.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
-#include "core/software/part_rules.h"
 #include "formats/shell_words.h"
+#include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
 namespace {
@@ -213,35 +213,6 @@ Result<LaunchFile> file_named(const std::vector<LaunchFile>& files, std::string_
     if (file.name == name) return file;
   }
   return bad_input(fmt::format("the file {} is missing", name));
-}
-
-Launcher launcher_of(LaunchStack stack) {
-  switch (stack) {
-    case LaunchStack::kMegatronLm: return Launcher::kMegatron;
-    case LaunchStack::kMegatronDeepSpeed: return Launcher::kMegatronDeepSpeed;
-    case LaunchStack::kNemo: return Launcher::kNemo;
-    case LaunchStack::kTorchTitan: return Launcher::kTorchTitan;
-    case LaunchStack::kNanotron: return Launcher::kNanotron;
-    case LaunchStack::kAccelerate: return Launcher::kAccelerate;
-    case LaunchStack::kSlurm:
-    case LaunchStack::kKubernetes: return Launcher::kNone;
-  }
-  return Launcher::kNone;
-}
-
-Status check_launch_rules(LaunchStack stack, const PlanFile& file, const StackSpec& software) {
-  const LaunchRule* rule = broken_rule(launcher_of(stack), file.model, file.plan);
-  const PartRule* part_rule = broken_file_rule(launcher_of(stack), with_parts(software, file.parts),
-                                               file.model, file.plan, file.profile);
-  if (rule == nullptr && part_rule != nullptr) {
-    return cannot_express(stack, part_rule->what, part_rule->why);
-  }
-  return rule == nullptr ? Status(Ok{}) : cannot_express(stack, rule->what, rule->why);
-}
-
-Error cannot_express(LaunchStack stack, std::string what, std::string why) {
-  return bad_input(fmt::format("{} export does not support {}", name_of(stack), what), "--to",
-                   std::move(why));
 }
 
 }  // namespace tpsim

@@ -1,0 +1,76 @@
+// Machine and software of runs that no known table describes.
+#include "evidence/runs/usual_machines.h"
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+
+#include "evidence/runs/run_setup.h"
+
+namespace tpsim {
+namespace {
+
+const std::filesystem::path kData = std::filesystem::path(TPSIM_SOURCE_DIR) / "data";
+
+PublishedRun run_on(const char* gpu, const char* framework) {
+  PublishedRun run;
+  run.gpu = gpu;
+  run.framework = framework;
+  run.layers = 8;
+  run.hidden = 1536;
+  run.heads = 12;
+  run.seq = 1024;
+  run.tp = run.pp = run.dp = run.micro_batch = 1;
+  run.global_batch = 4;
+  return run;
+}
+
+TEST_CASE("the most specific name of a GPU selects the usual machine of a run") {
+  const auto machine_of = [](const char* gpu, const char* framework) {
+    RunLoader loader(Catalogue(kData), {}, {});
+    const auto setup = loader.setup(run_on(gpu, framework));
+    REQUIRE(setup.ok());
+    return setup->scenario.cluster.name + " " + setup->scenario.stack.name;
+  };
+  CHECK(machine_of("NVIDIA H100 PCIe", "Megatron-LM") == "h100-pcie-8 megatron-core");
+  CHECK(machine_of("H100-80GB-SXM", "Megatron-LM") == "dgx-h100 megatron-core");
+  CHECK(machine_of("H100-80GB-SXM", "a program of one's own") == "dgx-h100 nemo");
+  CHECK(machine_of("A100-80GB", "Megatron-LM") == "dgx-a100 megatron-lm");
+  CHECK(machine_of("A100-80GB", "NeMo") == "dgx-a100 nemo");
+  CHECK(machine_of("A100-80GB", "Composer") == "a100-4x100g composer-fsdp");
+  CHECK(machine_of("H100-80GB-SXM", "Composer") == "dgx-h100 composer-fsdp-hopper");
+  CHECK(machine_of("RTX A6000 Ada", "a loop of one's own") == "rtx-6000-ada-8 pytorch");
+}
+
+TEST_CASE("a machine that a row names is used if its GPU is a variant of the row's") {
+  RunLoader loader(Catalogue(kData), {}, {});
+  PublishedRun run = run_on("B200-SXM", "Megatron-Core");
+  run.cluster = "SimuMax";
+  auto setup = loader.setup(run);
+  REQUIRE(setup.ok());
+  CHECK(setup->scenario.cluster.name == "simumax-b200-node");
+  run.gpu = "H100-80GB-SXM";
+  setup = loader.setup(run);
+  REQUIRE(setup.ok());
+  CHECK(setup->scenario.cluster.name == "dgx-h100");
+}
+
+TEST_CASE("rows of known tables are priced with the whole stack, as simulate prices it") {
+  const Result<StackSpec> stack = Catalogue(kData).load_stack("torchtitan");
+  REQUIRE(stack.ok());
+  REQUIRE(stack->uncalibrated_overhead > 0);
+  RunEnvironment known;
+  known.cluster = "known";
+  known.runs_on = "dgx-h100";
+  known.stack = "torchtitan";
+  RunLoader loader(Catalogue(kData), {known}, {});
+  PublishedRun run = run_on("H100-80GB-SXM", "torchtitan");
+  run.cluster = "known";
+  const auto setup = loader.setup(run);
+  REQUIRE(setup.ok());
+  CHECK(setup->scenario.stack.uncalibrated_overhead == stack->uncalibrated_overhead);
+  CHECK(setup->scenario.stack.residual_spread == stack->residual_spread);
+}
+
+}  // namespace
+}  // namespace tpsim
