@@ -38,9 +38,9 @@ class Option(NamedTuple):
     takes_list: bool
 
 
-# Options that the Python functions lack, because their report (of a measured run, of one rank) does
-# not have a class here.
-_WITHOUT_TYPE = {"explain": {"runs", "row"}, "run": {"rank"}}
+# Options that the Python functions lack, because their report (of a measured run, of memory over
+# time, of one rank) does not have a class here.
+_WITHOUT_TYPE = {"explain": {"runs", "row", "memory"}, "run": {"rank"}}
 
 
 def _options_of(command: str) -> List[Option]:

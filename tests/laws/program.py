@@ -60,7 +60,7 @@ class Answers:
 
 def call_options(options):
     """Converts options of a command line to those of docs/json.md."""
-    return {name[2:].replace("-", "_"): "" if value is None else str(value) for name, value in options.items()}
+    return {name[2:].replace("-", "_"): True if value is None else str(value) for name, value in options.items()}
 
 
 def words_of(options):

@@ -382,7 +382,7 @@ class TypesAndManners(unittest.TestCase):
 
     def test_keywords_are_the_options(self):
         for name, options in _options.OPTIONS.items():
-            own = {"runs", "row", "rank", "model", "from_", "launch", "log", "plan", "plans", "measured",
+            own = {"runs", "row", "memory", "rank", "model", "from_", "launch", "log", "plan", "plans", "measured",
                    "to"}
             given = set(inspect.signature(getattr(tpsim, name)).parameters)
             names = {option[0] for option in options}
