@@ -28,13 +28,18 @@ from tpsim._results import AnyPlan, Bools, Ints, Number, PathLike, Texts
 
 '''
 
-# These three arguments determine the result type of explain().
+# These four arguments determine the result type of explain().
 OFF = "Literal[False] = False"
 EXPLAIN = [
-    ({"why_not": "None = None", "what_if": OFF, "program": OFF}, "ExplainReport"),
-    ({"why_not": "Union[str, Iterable[str]]", "what_if": OFF, "program": OFF}, "WhyNotReport"),
-    ({"why_not": "None = None", "what_if": "Literal[True]", "program": OFF}, "WhatIfReport"),
-    ({"why_not": "None = None", "what_if": OFF, "program": "Literal[True]"}, "ProgramReport"),
+    ({"why_not": "None = None", "what_if": OFF, "program": OFF, "memory": OFF}, "ExplainReport"),
+    ({"why_not": "Union[str, Iterable[str]]", "what_if": OFF, "program": OFF, "memory": OFF},
+     "WhyNotReport"),
+    ({"why_not": "None = None", "what_if": "Literal[True]", "program": OFF, "memory": OFF},
+     "WhatIfReport"),
+    ({"why_not": "None = None", "what_if": OFF, "program": "Literal[True]", "memory": OFF},
+     "ProgramReport"),
+    ({"why_not": "None = None", "what_if": OFF, "program": OFF, "memory": "Literal[True]"},
+     "MemoryReport"),
 ]
 
 

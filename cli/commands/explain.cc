@@ -7,8 +7,10 @@
 #include "app/reports/report_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
+#include "cli/options/values.h"
 #include "cli/views/explain_view.h"
 #include "core/json/json_document.h"
+#include "core/scenario/plan_json.h"
 
 namespace tpsim::cli {
 namespace {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cli/options/table.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/explain_view.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"

@@ -174,10 +174,9 @@ std::string program_difference_text(const Terminal& terminal, const NamedScenari
   if (parts.empty()) return text + "\nBoth plans run the same program.\n";
   const auto kinds = static_cast<std::size_t>(block_kind_count(named.scenario.model));
   for (const PartDifference& part : parts) {
-    std::string note = "time of a micro-batch without overlap";
-    if (part.part == ProgramPart::kBlock && kinds > 1) {
-      note = fmt::format("of kind {}: ", part.block) + note;
-    }
+    const bool names_kind = part.part == ProgramPart::kBlock && kinds > 1;
+    const std::string note = fmt::format("{}time of a micro-batch without overlap",
+                                         names_kind ? fmt::format("kind {}: ", part.block) : "");
     text += "\n" + heading(terminal, title_of(part.part), note) + times_view(terminal, part);
     for (const PhaseDifference& phase : part.phases) {
       Table table(columns_of(fmt::format("<{}|this plan|other plan|<label", name_of(phase.phase))));

@@ -68,7 +68,7 @@ class OlmoRecipe {
     TPSIM_TRY(OlmoModel read, olmo_model(values_, seq_));
     result_.parts = std::move(read.parts);
     result_.notes = std::move(read.notes);
-    result_.model = inputs_.model ? *inputs_.model : std::move(read.model);
+    result_.model = inputs_.model ? *inputs_.model : read.model;
     if (inputs_.model && !inputs_.keeps_seq) result_.model.seq = seq_;
     if (values_.flag("dataset.generate_doc_lengths")) {
       note(

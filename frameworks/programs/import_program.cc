@@ -25,7 +25,7 @@ std::string plain_value(std::string value) {
   const bool quoted = value.size() > 1 && (value.front() == '\'' || value.front() == '"') &&
                       value.back() == value.front();
   if (quoted) value = value.substr(1, value.size() - 2);
-  const std::string word = in_lower_case(value);
+  std::string word = in_lower_case(value);
   if (word == "true" || word == "false") return word;
   return value == "None" || word == "null" || word == "~" ? "" : value;
 }

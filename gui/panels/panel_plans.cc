@@ -241,6 +241,9 @@ void draw_nothing(Ui& ui, Rect rect) {
   if (ui.views.is_stopped) {
     return empty_state(ui, rect, "The search was stopped", "Press Search to start it again.");
   }
+  if (ui.views.error) {
+    return empty_state(ui, rect, "There is nothing to search", "The message above says why.");
+  }
   if (!found.has_best || ui.views.is_stale) {
     return empty_state(ui, rect, "Searching…", "The plans appear as soon as they are known.");
   }

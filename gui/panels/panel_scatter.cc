@@ -80,12 +80,15 @@ void draw_capacity(const Ui& ui, const Plot& plot) {
   const float x = plot.x_at(gib(capacity));
   dashed_line(ui, {x, plot.area.min.y}, {x, plot.area.max.y}, ui.colors.bad);
   const std::string text = fmt::format("capacity {} GiB", gib_text(capacity));
-  const ImVec2 at{x - ui.px(5), plot.area.min.y + ui.px(1)};
+  // Left of the line, or right of it where the text has no room on the left.
+  const float width = text_size(ui.fonts.small, text).x;
+  const bool is_left = x - ui.px(5) - width >= plot.area.min.x;
+  const ImVec2 at{is_left ? x - ui.px(5) - width : x + ui.px(5), plot.area.min.y + ui.px(1)};
   fill(ui,
-       {{at.x - text_size(ui.fonts.small, text).x - ui.px(3), at.y},
-        {at.x + ui.px(2), at.y + ui.fonts.small->FontSize + ui.px(2)}},
+       {{at.x - ui.px(3), at.y},
+        {at.x + width + ui.px(2), at.y + ui.fonts.small->FontSize + ui.px(2)}},
        with_alpha(ui.colors.panel, 0.85));
-  put_text(ui, ui.fonts.small, at, ui.colors.bad, text, Align::kRight);
+  put_text(ui, ui.fonts.small, at, ui.colors.bad, text);
 }
 
 // Draws an arrow at the edge of the plot that points to a plan outside the axes, with the plan's
@@ -104,9 +107,10 @@ void draw_off_axes(Ui& ui, const Plot& plot, const PlanView& view, Rgba color,
       {at.x + to.x * size, at.y + to.y * size},
       {at.x - to.y * size * 0.7F, at.y + to.x * size * 0.7F},
       {at.x + to.y * size * 0.7F, at.y - to.x * size * 0.7F}, ui.ink(color));
-  const std::string text =
-      fmt::format("{} off the axes: {}, {} GiB", name, time_text(view.predicted.step),
-                  gib_text(view.predicted.peak));
+  const std::string numbers =
+      fmt::format("{}, {} GiB", time_text(view.predicted.step), gib_text(view.predicted.peak));
+  std::string text = fmt::format("{} off the axes: {}", name, numbers);
+  if (text_size(ui.fonts.bold, text).x > area.width()) text = fmt::format("{}: {}", name, numbers);
   const float width = text_size(ui.fonts.bold, text).x;
   const float left =
       std::clamp(at.x - width / 2, area.min.x, std::max(area.min.x, area.max.x - width));

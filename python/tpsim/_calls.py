@@ -21,7 +21,7 @@ from tpsim._options import OPTIONS
 from tpsim._program import Answer, call, run_command
 from tpsim._results import (
     AnyPlan, Bools, CalibrateReport, CampaignReport, CompareReport, ExplainReport, Ints, LogReport,
-    Number, PathLike, Plan, PlanReport, ProgramReport, RunReport, ScalingReport, SimulateReport,
+    MemoryReport, Number, PathLike, Plan, PlanReport, ProgramReport, RunReport, ScalingReport, SimulateReport,
     Texts, ValidationReport, WhatIfReport, WhyNotReport, compare_report_from, needed_plan_text,
     plan_from, plan_report_from, plan_text, report_from, single_report_from)
 
@@ -38,9 +38,9 @@ class Option(NamedTuple):
     takes_list: bool
 
 
-# Options that the Python functions lack, because their report (of a measured run, of memory over
-# time, of one rank) does not have a class here.
-_WITHOUT_TYPE = {"explain": {"runs", "row", "memory"}, "run": {"rank"}}
+# Options that the Python functions lack, because their report (of a measured run, of two programs,
+# of one rank) does not have a class here.
+_WITHOUT_TYPE = {"explain": {"runs", "row", "diff"}, "run": {"rank"}}
 
 
 def _options_of(command: str) -> List[Option]:
@@ -191,16 +191,18 @@ def simulate(plan: Optional[AnyPlan] = None, **options: Any) -> SimulateReport:
 @_with_options("explain")
 def explain(
     plan: Optional[AnyPlan] = None, *, why_not: Texts = None, what_if: bool = False,
-    program: bool = False, **options: Any
-) -> Union[ExplainReport, WhyNotReport, WhatIfReport, ProgramReport]:
+    program: bool = False, memory: bool = False, **options: Any
+) -> Union[ExplainReport, WhyNotReport, WhatIfReport, ProgramReport, MemoryReport]:
     """Returns every term of a plan's prediction with its formula, inputs and source. With gpus,
     explains the best plan for this number of GPUs.
 
     why_not="tp=8" compares the best plan with the best plan that has tp 8, or returns the reason
     why there is none. It requires a plan or gpus. what_if returns the machine and model sizes that
-    would change the best plan. program lists the ops, collectives and allocations of a rank.
+    would change the best plan. program lists the ops, collectives and allocations of a rank, and
+    memory the contents of the memory at its peak.
     """
-    given = _given("explain", options, why_not=why_not, what_if=what_if, program=program)
+    given = _given("explain", options, why_not=why_not, what_if=what_if, program=program,
+                   memory=memory)
     answer = call("explain", given, plan_text(plan))
     if why_not is not None:
         return report_from(WhyNotReport, answer)
@@ -208,6 +210,8 @@ def explain(
         return report_from(WhatIfReport, answer)
     if program:
         return single_report_from(ProgramReport, answer)
+    if memory:
+        return single_report_from(MemoryReport, answer)
     return single_report_from(ExplainReport, answer)
 
 

@@ -133,6 +133,13 @@ def _program(report: results.ProgramReport) -> str:
             + _table("What a rank runs", ("part", "count", "phase", "events"), rows))
 
 
+def _memory(report: results.MemoryReport) -> str:
+    rows = [(f"{peak.stage}", f"{live.bytes / 2**30:.2f} GiB", live.category, live.part, live.label)
+            for peak in report.stages for live in peak.live]
+    return (_table(_scenario(report), _PLAN_HEAD, [_plan_row(report.plan)])
+            + _table("Memory at the peak", ("stage", "size", "category", "part", "contents"), rows))
+
+
 def _why_not(report: results.WhyNotReport) -> str:
     plans = [("best", report.best), (f"with {report.asked}", report.other)]
     if report.other is None:
@@ -250,6 +257,7 @@ _FUNCTIONS: Dict[type, Callable[[Any], str]] = {
     results.PlanReport: _search,
     results.ExplainReport: _explained,
     results.ProgramReport: _program,
+    results.MemoryReport: _memory,
     results.SimulateReport: _simulated,
     results.WhyNotReport: _why_not,
     results.WhatIfReport: _what_if,

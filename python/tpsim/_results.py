@@ -18,13 +18,14 @@ from tpsim._program import Answer
 __all__ = [
     "Assumption", "CalibrateReport", "CalibratedRow", "CampaignCost", "CampaignReport",
     "CampaignTime", "Checkpoints", "CompareReport", "ComparedPlan", "ExplainReport", "Finding",
-    "FittedConstant", "FittedPart", "LogReport", "Memory", "MemoryBreakEven", "Mend",
-    "PartProgram", "Phase", "Plan", "PlanBreakEven", "PlanReport", "Prediction", "Profile",
-    "ProgramPhase", "ProgramReport", "Replanned", "Replays", "Report", "RunCollective", "RunOp",
-    "RunReport", "ScaledSize", "ScalingReport", "Search", "Sensitivity", "ShapeChange",
-    "ShapeFinding", "SimulateReport", "Sources", "StageMemory", "StageReserved", "Term",
-    "TermDifference", "TrainedStep", "TriedParts", "ValidatedRun", "ValidationReport",
-    "ValidationSummary", "WhatIfReport", "WhyNotReport"]
+    "FittedConstant", "FittedPart", "LiveMemory", "LogReport", "Memory", "MemoryBreakEven",
+    "MemoryReport", "Mend", "PartProgram", "PeakMemory", "Phase", "Plan", "PlanBreakEven",
+    "PlanReport", "Prediction", "Profile", "ProgramPhase", "ProgramReport", "Replanned", "Replays",
+    "Report", "RunCollective", "RunOp", "RunReport", "ScaledSize", "ScalingReport", "Search",
+    "Sensitivity", "ShapeChange", "ShapeFinding", "SimulateReport", "Sources", "StageMemory",
+    "StageReserved", "Term", "TermDifference", "TrainedStep", "TriedParts", "ValidatedRun",
+    "ValidationReport", "ValidationSummary", "WhatIfReport", "WhyNotReport",
+]
 if typing.TYPE_CHECKING:
     from typing_extensions import dataclass_transform
 else:
@@ -421,6 +422,33 @@ class ProgramReport(SimulateReport):
     """One plan with the programs (ops, collectives, allocations) from which it was predicted."""
 
     programs: Tuple[PartProgram, ...] = ()
+
+
+class LiveMemory(Value):
+    """Memory of one rank at the peak: a category, a part of the model, and what is stored. Negative
+    bytes: what the framework does not keep of the other rows.
+    """
+
+    category: str
+    part: str
+    label: str
+    bytes: float
+
+
+class PeakMemory(Value):
+    """Contents of a stage's memory when its tensors are at their peak, largest first."""
+
+    stage: int
+    task: str
+    chunk: int
+    micro_batch: int
+    live: Tuple[LiveMemory, ...]
+
+
+class MemoryReport(SimulateReport):
+    """One plan with the contents of each stage's memory at its peak."""
+
+    stages: Tuple[PeakMemory, ...] = ()
 
 
 class TermDifference(Value):

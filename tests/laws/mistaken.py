@@ -96,6 +96,11 @@ def one_off_the_waterfall(answer):
         term["difference_s"] += 0.01
 
 
+def largest_tensor_lost(answer):
+    for peak in answer["answer"].get("stages", [])[:1]:
+        peak["live"].pop(0)
+
+
 def one_more_feasible(answer):
     answer["answer"]["search"]["feasible"] += 1
 
@@ -140,6 +145,7 @@ MISTAKES = {
     "a listed plan is priced by another's key": ("listed_plans", is_call("plan"), slower),
     "a term is counted twice": ("sums", is_call("simulate"), every(("breakdown_s", "matmul"), 2)),
     "a category is left out of the sum": ("sums", is_call("simulate"), of_stages("weights", 0)),
+    "the largest tensor is not listed": ("live_memory", is_call("explain"), largest_tensor_lost),
     "tokens of one replica are counted": ("sums", is_call("simulate"), every(("tokens_per_s",), 0.5)),
     "recompute is counted as the model's FLOPs": ("flops", is_call("simulate"),
                                                   every(("model_tflops_per_gpu",), 4 / 3)),

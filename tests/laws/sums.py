@@ -58,6 +58,19 @@ def sums(case):
         yield case.violation("shares of sources do not add up to one", predicted["sources"], command)
 
 
+@law("prediction", 0.5)
+def live_memory(case):
+    """The contents of the memory at the peak add up to the memory of each stage."""
+    asked = {**case.options, "--memory": None}
+    report, _ = case.tpsim.call("explain", asked)
+    stages = report["plan"]["predicted"]["memory_gib"]["by_stage"]
+    for stage, peak in zip(stages, report["stages"]):
+        gib = sum(live["bytes"] for live in peak["live"]) / 2**30
+        if not close(gib, stage["total"], SECOND_DIGITS):
+            yield case.violation("the contents of the memory do not add up", f"{gib} and {stage['total']} GiB",
+                                 ("explain", {**asked, "--json": None}))
+
+
 def recomputed_modules(case, report, saved):
     """Returns the modules of selective recompute; empty without it."""
     if report["recompute"] != "selective":

@@ -86,6 +86,7 @@ def answers():
         plan, dataclasses.replace(plan, predicted=None), checked,
         tpsim.plan("bloom-560m", gpus=16, global_batch=64, top=30),
         tpsim.simulate(plan), tpsim.explain(plan), tpsim.explain(plan, program=True),
+        tpsim.explain(plan, memory=True),
         tpsim.explain(plan, why_not="tp=4"), tpsim.explain(plan, why_not="micro-batch=3"),
         tpsim.explain(plan, what_if=True), tpsim.campaign(plan, tokens=3e9),
         tpsim.campaign(model="bloom-560m", tokens=3e9, gpus=[8, 16], deadline="400d"),

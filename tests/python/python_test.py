@@ -155,6 +155,14 @@ class SameAnswers(unittest.TestCase):
         self.assertEqual(block.count, 24)
         self.assertEqual(len(block.phases[0].events), len(wanted["programs"][2]["phases"][0]["events"]))
 
+    def test_memory(self):
+        got = tpsim.explain(model="bloom-560m", memory=True, **SMALL)
+        wanted = document("explain", "--model", "bloom-560m", "--memory", *SMALL_WORDS)
+        self.assertEqual(got.to_dict(), wanted)
+        self.assertIsInstance(got, tpsim.MemoryReport)
+        peak = max(sum(live.bytes for live in stage.live) for stage in got.stages)
+        self.assertAlmostEqual(peak / 2**30, got.predicted.memory_gib.peak, places=3)
+
     def test_what_if(self):
         got = tpsim.explain(model="bloom-560m", gpus=8, global_batch=64, what_if=True)
         wanted = document(*"explain --model bloom-560m --gpus 8 --global-batch 64 --what-if".split())
@@ -382,7 +390,7 @@ class TypesAndManners(unittest.TestCase):
 
     def test_keywords_are_the_options(self):
         for name, options in _options.OPTIONS.items():
-            own = {"runs", "row", "memory", "rank", "model", "from_", "launch", "log", "plan", "plans", "measured",
+            own = {"runs", "row", "diff", "rank", "model", "from_", "launch", "log", "plan", "plans", "measured",
                    "to"}
             given = set(inspect.signature(getattr(tpsim, name)).parameters)
             names = {option[0] for option in options}
@@ -404,8 +412,8 @@ class TypesAndManners(unittest.TestCase):
         for name in _options.OPTIONS:
             for names in written[name]:
                 self.assertEqual(names, list(inspect.signature(getattr(tpsim, name)).parameters))
-        # explain has one overload per report: explanation, why-not, what-if, program.
-        self.assertEqual(len(written["explain"]), 4)
+        # explain has one overload per report: explanation, why-not, what-if, program, memory.
+        self.assertEqual(len(written["explain"]), 5)
 
     def test_everything_public_says_what_it_is(self):
         for name in tpsim.__all__:

@@ -100,7 +100,7 @@ TEST_CASE("a program report has ops, collectives and memory by part and phase") 
   LoweredOp launched{op};
   launched.launches = 2;
   const LoweredCollective sum{{CollectiveKind::kAllReduce, GroupKind::kTensor, 2, 12, label}};
-  const IssuedMemory freed{{16, MemoryCategory::kActivations, "mlp.up"}, 7, true};
+  const IssuedMemory freed{{{16, MemoryCategory::kActivations, "mlp.up"}}, 7, true};
   const PartProgram block{.part = ProgramPart::kBlock,
                           .count = 8,
                           .phases = {{ProgramPhase::kForward, {{launched}, {sum}, {freed}}}}};

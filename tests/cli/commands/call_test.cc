@@ -93,8 +93,8 @@ TEST_CASE("an invalid request is answered with what is wrong") {
              Catch::Contains("did you mean options?"));
   CHECK_THAT(error_of(requested("plan", R"(, "options": {"gpu": "8"})")),
              Catch::Contains("does not accept the option gpu (did you mean gpus?)"));
-  CHECK_THAT(error_of(requested("plan", R"(, "options": {"gpus": 8})")),
-             Catch::Contains("'gpus' is a whole number, not text"));
+  CHECK_THAT(error_of(requested("plan", R"(, "options": {"gpus": 8.5})")),
+             Catch::Contains("--gpus: '8.5'"));
   CHECK_THAT(error_of(requested("plan", R"(, "options": {"pareto": "yes"})")),
              Catch::Contains("pareto is a switch"));
   CHECK_THAT(error_of(requested("models", R"(, "options": {"json": ""})")),

@@ -77,8 +77,10 @@ std::vector<Trial> trials(LaunchStack launcher, const std::string& settings,
       for (PartValues with_parts : kWithParts) {
         if (parts.empty() && !with_parts.empty()) continue;
         for (const auto& [part, value] : parts) with_parts[part] = value;
-        const bool both = !with.empty() && !settings.empty();
-        add_trials(base, with + (both ? "," : "") + settings, with_parts, all);
+        std::string joined = with;
+        if (!with.empty() && !settings.empty()) joined += ',';
+        joined += settings;
+        add_trials(base, joined, with_parts, all);
       }
     }
   }

@@ -10,7 +10,8 @@ is_png() { [[ $(head --bytes 4 "$1" | tail --bytes 3) == PNG ]]; }
 # The window takes the options of tpsim plan and finds the same best plan.
 options=(--model llama-2-7b --cluster dgx-a100 --gpus 16 --global-batch 64 --seq 1024 --tp 2,4
   --exclude zero=1 --max-memory 60GiB --max-oom 1% --stack megatron-core --norm-kernel torch)
-step=$("$tpsim" plan "${options[@]}" --top 1 --json | grep --only-matching '"step_s": [0-9.e-]*' | head --lines 1)
+step=$("$tpsim" plan "${options[@]}" --top 1 --json | sed '1,/"plans"/d' |
+  grep --only-matching --max-count 1 '"step_s": [0-9.e-]*')
 step=${step#*: }
 cat >"$folder/options.txt" <<ACTIONS
 wait

@@ -30,7 +30,7 @@ double call_time(const Published& row, std::int64_t element_bytes, double& publi
     experts.router.groups = row.nodes;
     experts.router.groups_kept = 4;
   }
-  const std::int64_t once = 4096 * 7168 * element_bytes;
+  const std::int64_t once = std::int64_t{4096} * 7168 * element_bytes;
   const std::int64_t ranks = 8 * row.nodes;
   const CollectiveRecord record{CollectiveKind::kAllToAll, GroupKind::kExpert, ranks, 8 * once,
                                 Label{ModelPart::kDispatch, "experts.to_experts"}};
