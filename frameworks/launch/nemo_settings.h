@@ -8,12 +8,12 @@
 
 #include "core/base/result.h"
 #include "core/plan/plan.h"
+#include "formats/settings_text.h"
 #include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
 
 bool nemo_has(std::string_view option);  // whether NeMo has a key for this option of Megatron-LM
-struct FlatSetting;
 // Returns Megatron-Bridge's YAML with these options. `layers` are further settings of the section
 // "model".
 std::string nemo_yaml(const LaunchOptions& megatron, const std::vector<FlatSetting>& layers = {});

@@ -176,7 +176,7 @@ Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
   TPSIM_TRY(result.model, model_of_nanotron(in, file));
   if (inputs.model) {
     const Status is_it = check_named(result.model, *inputs.model, file);
-    if (!inputs.model_wins) TPSIM_TRY_STATUS(is_it);
+    if (!inputs.model_wins && !is_it.ok()) return is_it.error();
     if (!is_it.ok()) {
       result.notes.push_back(
           fmt::format("{}; the prediction uses the model of --model", is_it.error().message));
