@@ -16,7 +16,10 @@ void TraceRecorder::op_started(const OpRecord& record) {
   append(ProgramEvent::Kind::kOp, program_.ops.size());
   program_.ops.push_back(record);
   std::uint32_t& input = program_.ops.back().input;
-  if (input != kNoAllocation) input = allocation_of_id_[input];
+  if (input != kNoAllocation) {
+    TPSIM_CHECK(input < allocation_of_id_.size(), "a tensor was allocated before the recorder");
+    input = allocation_of_id_[input];
+  }
 }
 
 void TraceRecorder::collective_started(const CollectiveRecord& record) {
