@@ -30,7 +30,6 @@ constexpr UntriedPart kUntriedParts[] = {
     {StackPart::kCompile, "on"},
 };
 constexpr double kLeastGain = 0.01;
-constexpr double kAcceptedChance = 0.05;  // of running out of memory, as in searches
 
 std::optional<LaunchStack> launch_stack_of(Launcher launcher) {
   for (const LaunchStack stack : all_of<LaunchStack>()) {
@@ -47,7 +46,8 @@ bool is_varied(const NamedScenario& named, StackPart part) {
 
 }  // namespace
 
-std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedRun& best) {
+std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedRun& best,
+                                      double oom_risk) {
   const Scenario& scenario = named.scenario;
   const auto launcher = launch_stack_of(scenario.stack.launcher);
   std::vector<TriedParts> gains;
@@ -70,7 +70,7 @@ std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedR
     }
     const Result<Prediction> predicted = simulate(other, best.plan);
     if (!predicted.ok() || predicted->step > enough) continue;
-    if (fits_in_memory(*predicted, kAcceptedChance)) {
+    if (fits_in_memory(*predicted, oom_risk)) {
       gains.push_back({{{one.part, value}}, predicted->step});
     }
   }

@@ -57,35 +57,34 @@ JsonValue event_json(const IssuedEvent& event) {
   return json;
 }
 
-JsonValue phase_json(const PhaseProgram& program) {
-  return json_object({{"phase", name_of(program.phase)},
-                      {"events", json_array(program.events, [](const IssuedEvent& event) {
-                         return event_json(event);
-                       })}});
-}
-
-JsonValue program_json(const PartProgram& program) {
-  JsonValue json = json_object({{"part", name_of(program.part)}, {"count", program.count}});
-  if (program.part == ProgramPart::kBlock) {
-    json.set("block", program.block);
-    json.set("recomputed", program.is_recomputed);
-  }
-  json.set("phases", json_array(program.phases, phase_json));
-  return json;
-}
-
-JsonValue difference_json(const EventDifference& one) {
+JsonValue event_json(const EventDifference& one) {
   JsonValue json = json_object();
   if (one.first) json.set("first", event_json(*one.first));
   if (one.second) json.set("second", event_json(*one.second));
   return json;
 }
 
-JsonValue difference_json(const PhaseDifference& phase) {
-  return json_object({{"phase", name_of(phase.phase)},
-                      {"events", json_array(phase.events, [](const EventDifference& one) {
-                         return difference_json(one);
-                       })}});
+// Returns a phase of a program, or the differences of a phase.
+template <class Phase>
+JsonValue phase_json(const Phase& phase) {
+  return json_object(
+      {{"phase", name_of(phase.phase)},
+       {"events", json_array(phase.events, [](const auto& event) { return event_json(event); })}});
+}
+
+// Sets the keys that only parts with blocks have.
+template <class Part>
+void set_block(JsonValue& json, const Part& part) {
+  if (part.part != ProgramPart::kBlock) return;
+  json.set("block", part.block);
+  json.set("recomputed", part.is_recomputed);
+}
+
+JsonValue program_json(const PartProgram& program) {
+  JsonValue json = json_object({{"part", name_of(program.part)}, {"count", program.count}});
+  set_block(json, program);
+  json.set("phases", json_array(program.phases, phase_json<PhaseProgram>));
+  return json;
 }
 
 JsonValue pass_json(const TimeAfterPass& time) {
@@ -93,16 +92,11 @@ JsonValue pass_json(const TimeAfterPass& time) {
       {{"pass", time.pass}, {"first_s", time.first.value()}, {"second_s", time.second.value()}});
 }
 
-JsonValue difference_json(const PartDifference& part) {
+JsonValue part_difference_json(const PartDifference& part) {
   JsonValue json = json_object({{"part", name_of(part.part)}});
-  if (part.part == ProgramPart::kBlock) {
-    json.set("block", part.block);
-    json.set("recomputed", part.is_recomputed);
-  }
+  set_block(json, part);
   json.set("times", json_array(part.times, pass_json));
-  json.set("phases", json_array(part.phases, [](const PhaseDifference& phase) {
-             return difference_json(phase);
-           }));
+  json.set("phases", json_array(part.phases, phase_json<PhaseDifference>));
   return json;
 }
 
@@ -147,8 +141,7 @@ JsonValue program_difference_report(const NamedScenario& named, const PlannedRun
   JsonValue json = report_head("tpsim-program-difference-report/1", named, gpu_count(run.plan));
   json.set("plan", run_json(run));
   json.set("other", run_json(other.run));
-  json.set("parts",
-           json_array(parts, [](const PartDifference& part) { return difference_json(part); }));
+  json.set("parts", json_array(parts, part_difference_json));
   return json;
 }
 

@@ -13,8 +13,8 @@ struct PartRule {
   bool (*is_broken)(const ModelSpec&, const Plan&, const StackSpec&);
   const char* what;  // the feature that the program cannot run
   const char* why;   // the program's source line, and an alternative
-  // True: predictions and searches ignore the rule, export obeys it. The program needs another
-  // value of a second option, or the rule depends on the GPU.
+  // True: only export applies the rule. For rules that another value of a second option satisfies,
+  // and for rules that depend on the GPU.
   bool for_files_only = false;
   const char* gpus = "";  // the rule applies to profiles whose name starts like this
 };

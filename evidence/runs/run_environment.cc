@@ -57,10 +57,6 @@ bool has_word(const std::string& name, const std::string& word) {
   return false;
 }
 
-bool begins_with(const std::string& text, const std::string& prefix) {
-  return text.compare(0, prefix.size(), prefix) == 0;
-}
-
 }  // namespace
 
 bool is_gpu(const std::string& gpu, const std::string& wanted) {
@@ -101,8 +97,8 @@ Result<std::vector<RunEnvironment>> parse_run_environments(std::string_view text
 const RunEnvironment* environment_of(const std::vector<RunEnvironment>& environments,
                                      const PublishedRun& run) {
   const auto found = std::find_if(environments.begin(), environments.end(), [&](const auto& e) {
-    return begins_with(run.cluster, e.cluster) && begins_with(run.regime, e.regime) &&
-           is_gpu(run.gpu, e.gpu) && begins_with(run.framework, e.framework);
+    return run.cluster.starts_with(e.cluster) && run.regime.starts_with(e.regime) &&
+           is_gpu(run.gpu, e.gpu) && run.framework.starts_with(e.framework);
   });
   return found == environments.end() ? nullptr : &*found;
 }

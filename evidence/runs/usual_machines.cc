@@ -1,8 +1,9 @@
 #include "evidence/runs/usual_machines.h"
 
 #include <algorithm>
-#include <sstream>
-#include <string>
+#include <string_view>
+
+#include "core/base/text.h"
 
 namespace tpsim {
 namespace {
@@ -11,11 +12,11 @@ namespace {
 // ten rows of data/strangers/moe_rows.csv, without it 89 %.
 constexpr double kUnstatedSpread = 0.03;
 
-RunEnvironment environment_for(const std::string& gpu_and_framework, const ClusterSpec& cluster) {
+// `name`: an entry of ClusterSpec::usual_for.
+RunEnvironment environment_for(std::string_view name, const ClusterSpec& cluster) {
   RunEnvironment usual;
-  const std::size_t plus = gpu_and_framework.find('+');
-  usual.gpu = gpu_and_framework.substr(0, plus);
-  if (plus != std::string::npos) usual.framework = gpu_and_framework.substr(plus + 1);
+  usual.gpu = cut_off(name, "+");
+  usual.framework = name;
   usual.source = "the usual machine of its GPU";
   usual.runs_on = cluster.name;
   usual.stack = cluster.stack;
@@ -29,10 +30,8 @@ RunEnvironment environment_for(const std::string& gpu_and_framework, const Clust
 std::vector<RunEnvironment> usual_environments(const std::vector<ClusterSpec>& clusters) {
   std::vector<RunEnvironment> usual;
   for (const ClusterSpec& cluster : clusters) {
-    std::istringstream names(cluster.usual_for);
-    for (std::string name; std::getline(names, name, ',');) {
-      usual.push_back(environment_for(name, cluster));
-    }
+    std::string_view names = cluster.usual_for;
+    while (!names.empty()) usual.push_back(environment_for(cut_off(names, ","), cluster));
   }
   std::stable_sort(usual.begin(), usual.end(), [](const auto& a, const auto& b) {
     if (a.gpu.size() != b.gpu.size()) return a.gpu.size() > b.gpu.size();

@@ -183,6 +183,12 @@ LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node) {
   return {gpus / gpus_per_node, gpus_per_node};
 }
 
+std::int64_t shard_group_of(std::int64_t group, const LaunchSize& size) {
+  constexpr std::int64_t kUsualNode = 8;
+  const bool is_node = size.nodes > 1 && group == size.gpus_per_node && group >= kUsualNode;
+  return is_node ? kShardOverNode : group;
+}
+
 bool takes_words(std::string_view option) {
   return option == kRecomputeModules || option == kGraphScope || option == "--compile.components";
 }

@@ -36,6 +36,10 @@ struct LaunchSize {
   std::int64_t domain_gpus = 0, domain_size = 0, nics = 0;
 };
 LaunchSize launch_size(std::int64_t gpus, std::int64_t gpus_per_node);
+// Returns the value of StackPart::kShardGroup for `group` GPUs that share one copy of the shards:
+// kShardOverNode if they are those of a host. A host of fewer than eight GPUs may be part of a
+// larger NVLink domain.
+std::int64_t shard_group_of(std::int64_t group, const LaunchSize& size);
 
 // Returns a bash file for a launcher to source. It sets NUM_NODES, GPUS_PER_NODE and the array
 // TRAIN_ARGS, with one option per line.

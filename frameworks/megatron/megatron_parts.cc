@@ -158,10 +158,7 @@ PartValues shard_parts(const std::vector<LaunchOption>& options, const Plan& pla
   const auto instances = said == nullptr ? std::nullopt : parse_number<std::int64_t>(said->value);
   if (!instances || *instances <= 1 || plan.zero == 0) return {};
   const std::int64_t group = data_ranks(plan) / *instances * plan.degrees.tp;
-  // A host with fewer GPUs may be part of a larger NVLink domain.
-  constexpr std::int64_t kUsualNode = 8;
-  const bool is_node = size.nodes > 1 && group == size.gpus_per_node && group >= kUsualNode;
-  return {{StackPart::kShardGroup, is_node ? kShardOverNode : group}};
+  return {{StackPart::kShardGroup, shard_group_of(group, size)}};
 }
 
 Status take_mechanisms(std::vector<LaunchOption>& options, PartValues& parts) {

@@ -55,9 +55,7 @@ void read_data_parallel(LaunchOptionReader& in, const LaunchSize& size, Plan& pl
   if (reshard == "default") reshard = shards == 1 ? "" : plan.degrees.pp > 1 ? "never" : "always";
   if (copies > 1 && shards > 1) {
     const std::int64_t group = shards * plan.degrees.tp * plan.degrees.cp;
-    constexpr std::int64_t kUsualNode = 8;  // a smaller host may be part of a larger NVLink domain
-    const bool is_node = size.nodes > 1 && group == size.gpus_per_node && group >= kUsualNode;
-    parts[StackPart::kShardGroup] = is_node ? kShardOverNode : group;
+    parts[StackPart::kShardGroup] = shard_group_of(group, size);
   }
   if (!reshard.empty() && reshard != "always" && reshard != "never") {
     in.fail(fmt::format("fsdp_reshard_after_forward is '{}'; it must be default, always or never",

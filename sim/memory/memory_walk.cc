@@ -13,9 +13,6 @@
 namespace tpsim {
 namespace {
 
-constexpr TensorGroup whole_stage(MemoryCategory category, std::string_view label) {
-  return {"whole stage", category, label};
-}
 constexpr TensorGroup kTransfer{"between stages", MemoryCategory::kActivations,
                                 "pipeline.activation"};
 constexpr TensorGroup kOnHost = whole_stage(MemoryCategory::kActivations, "on the host");
@@ -42,8 +39,6 @@ struct PhaseMoves {
 struct LayerMoves {
   PhaseMoves forward, backward, accumulate;
   TensorGroup output, input_gradient;  // tensors for the next layer
-  double saved = 0;      // bytes of activations that forward leaves allocated, with the output
-  double gradients = 0;  // bytes of unsharded gradients that backward allocates
 };
 
 // Reads the moves of a layer from its program.
@@ -118,17 +113,6 @@ class MovesOfLayer {
       const double bytes = sign * allocated_bytes(memory->record, granularity_);
       if (memory->record.category == MemoryCategory::kHost) continue;
       moves.moves.push_back({moves.time, bytes, owner_of(*memory), made_.at(memory->tensor).group});
-      add_sums(phase.phase, *memory, bytes);
-    }
-  }
-
-  void add_sums(ProgramPhase phase, const IssuedMemory& memory, double bytes) {
-    const MemoryCategory category = memory.record.category;
-    if (phase == ProgramPhase::kForward && category == MemoryCategory::kActivations) {
-      layer_.saved += bytes;
-    }
-    if (phase == ProgramPhase::kBackward && category == MemoryCategory::kGradients && bytes > 0) {
-      layer_.gradients += static_cast<double>(memory.record.bytes);
     }
   }
 
@@ -141,6 +125,7 @@ class MovesOfLayer {
 // A layer of a chunk, with the groups of the tensors that its neighbours pass to it.
 struct WalkedLayer {
   const LayerMoves* moves = nullptr;
+  const LayerMemory* memory = nullptr;
   bool offloads = false;
   TensorGroup input, output_gradient;
 };
@@ -196,7 +181,9 @@ class StageWalker {
   Chunk layers_of(const ChunkKind& kind) {
     Chunk chunk{kind, {}};
     for (const ChunkLayer& layer : chunk_layers(pricer_.scenario(), plan_, kind)) {
-      const WalkedLayer walked{&moves_of(layer), layer.offloads, kTransfer, kTransfer};
+      const LayerMemory& memory =
+          pricer_.layer_memory(layer.kind, plan_of(layer, plan_), layer.block);
+      const WalkedLayer walked{&moves_of(layer), &memory, layer.offloads, kTransfer, kTransfer};
       chunk.layers.insert(chunk.layers.end(), static_cast<std::size_t>(layer.count), walked);
     }
     for (std::size_t i = 1; i < chunk.layers.size(); ++i) {
@@ -223,10 +210,9 @@ class StageWalker {
   // Adds a phase of a layer that begins at `from`, a share of `span`. Returns its end.
   double add_phase(const TimelineSpan& span, double from, const PhaseMoves& phase, Seconds all,
                    const WalkedLayer& layer) {
-    const auto length = static_cast<double>(span.end - span.begin);
     for (const PhaseMoves::Move& move : phase.moves) {
       const double share = all > Seconds() ? from + move.at / all : from;
-      add(span.begin + static_cast<Picoseconds>(share * length), move.bytes,
+      add(time_at(span, share), move.bytes,
           move.owner == Owner::kLayer   ? move.group
           : move.owner == Owner::kInput ? layer.input
                                         : layer.output_gradient);
@@ -251,7 +237,8 @@ class StageWalker {
     if (!chunk.kind.is_first) add(span.begin, costs_.transfer.bytes, kTransfer);
     double at = 0;
     for (const WalkedLayer& layer : chunk.layers) {
-      const double copied = layer.offloads ? layer.moves->saved : 0;
+      const double copied =
+          layer.offloads ? layer.memory->forward.left[memory_index::kActivations] : 0;
       add(time_at(span, at), copied, kOnHost);
       at = add_phase(span, at, layer.moves->forward, all, layer);
       add(time_at(span, at), -2 * copied, kOnHost);
@@ -273,7 +260,8 @@ class StageWalker {
     const bool stays = layer_gradients_stay(pricer_.scenario().stack, plan_);
     double at = 0, behind = 0;
     for (auto layer = chunk.layers.rbegin(); layer != chunk.layers.rend(); ++layer) {
-      const double copied = layer->offloads ? layer->moves->saved : 0;
+      const double copied =
+          layer->offloads ? layer->memory->forward.left[memory_index::kActivations] : 0;
       // The reductions of all blocks end before the embedding's backward.
       if (chunk.kind.is_first && std::next(layer) == chunk.layers.rend()) behind = 0;
       add(time_at(span, at), behind, kInReduction);
@@ -281,7 +269,7 @@ class StageWalker {
       at = add_phase(span, at, layer->moves->backward, all, *layer);
       add(time_at(span, at), -copied, kOnHost);
       add(time_at(span, at), -behind, kInReduction);
-      behind = stays ? layer->moves->gradients : 0;
+      behind = stays ? layer->memory->gradients : 0;
     }
     for (const WalkedLayer& layer : chunk.layers) {
       at = add_phase(span, at, layer.moves->accumulate, all, layer);

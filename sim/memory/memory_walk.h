@@ -20,6 +20,11 @@ struct TensorGroup {
   friend bool operator==(const TensorGroup&, const TensorGroup&) = default;
 };
 
+// The group of memory that belongs to no single layer.
+constexpr TensorGroup whole_stage(MemoryCategory category, std::string_view label) {
+  return {"whole stage", category, label};
+}
+
 struct MemoryEvent {
   Picoseconds time = 0;  // since the start of the step
   double bytes = 0;      // negative: freed

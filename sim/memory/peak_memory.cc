@@ -91,7 +91,7 @@ double bytes_of(const std::vector<LiveMemory>& live, MemoryCategory category) {
 // Adds what the device's memory has besides tensors.
 void add_overheads(std::vector<LiveMemory>& live, const StageMemory& memory) {
   const auto add = [&](MemoryCategory category, std::string_view label, double bytes) {
-    if (bytes >= 1) live.push_back({{"whole stage", category, label}, bytes});
+    if (bytes >= 1) live.push_back({whole_stage(category, label), bytes});
   };
   const auto besides_tensors = [&](MemoryCategory category) {
     const Bytes all = memory.by_category[static_cast<std::size_t>(category)];

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <sstream>
-#include <string>
+#include <string_view>
 
 #include "core/base/normal.h"
+#include "core/base/text.h"
 #include "core/plan/rank_layout.h"
 #include "costs/scan_model.h"
 #include "sim/step/usual_spreads.h"
@@ -91,11 +91,10 @@ UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, con
 
 // Returns the spread of software on a GPU of which its residual_spread has no rows.
 double other_gpu_spread(const Scenario& scenario) {
-  const std::string& gpus = scenario.stack.spread_gpus;
-  if (gpus.empty()) return 0;
-  std::istringstream names(gpus);
-  for (std::string name; std::getline(names, name, ',');) {
-    if (scenario.profile.name.starts_with(name)) return 0;
+  std::string_view names = scenario.stack.spread_gpus;
+  if (names.empty()) return 0;
+  while (!names.empty()) {
+    if (scenario.profile.name.starts_with(cut_off(names, ","))) return 0;
   }
   return kOtherGpuSpread;
 }

@@ -6,15 +6,14 @@
 namespace tpsim {
 namespace {
 
-LayerKind layer_of(ProgramPart part) {
-  switch (part) {
-    case ProgramPart::kWordEmbeddings: return LayerKind::kWordEmbeddings;
-    case ProgramPart::kEmbedding: return LayerKind::kEmbedding;
-    case ProgramPart::kHead: return LayerKind::kHead;
-    case ProgramPart::kBlock:
-    case ProgramPart::kTransfer: break;
+ProgramPart part_of(LayerKind kind) {
+  switch (kind) {
+    case LayerKind::kWordEmbeddings: return ProgramPart::kWordEmbeddings;
+    case LayerKind::kEmbedding: return ProgramPart::kEmbedding;
+    case LayerKind::kHead: return ProgramPart::kHead;
+    case LayerKind::kBlock: break;
   }
-  return LayerKind::kBlock;
+  return ProgramPart::kBlock;
 }
 
 // `is_step_end`: whether the event runs once per step.
@@ -96,11 +95,6 @@ void add_phases(PartProgram& part, LayerPricer& pricer, const Plan& plan,
   }
 }
 
-void add_micro_batch(PartProgram& part, LayerPricer& pricer, const Plan& plan, std::size_t passes) {
-  add_phases(part, pricer, plan,
-             pricer.layer_program(layer_of(part.part), plan, part.block, passes));
-}
-
 std::vector<IssuedEvent> events_between(LayerPricer& pricer, const Plan& plan,
                                         const TransferTrace& trace, std::size_t begin,
                                         std::size_t end) {
@@ -111,15 +105,12 @@ std::vector<IssuedEvent> events_between(LayerPricer& pricer, const Plan& plan,
   return events;
 }
 
-void add_step_end(PartProgram& part, LayerPricer& pricer, const Plan& plan) {
-  const LoweredLayer layer = pricer.step_end_program(layer_of(part.part), plan, part.block);
-  add_phases(part, pricer, plan, layer);
-}
-
-PartProgram layer_part(PartProgram part, LayerPricer& pricer, const Plan& plan,
+// Returns all phases of a layer.
+PartProgram layer_part(LayerPricer& pricer, const Plan& plan, LayerKind kind, std::int64_t block,
                        std::size_t passes) {
-  add_micro_batch(part, pricer, plan, passes);
-  add_step_end(part, pricer, plan);
+  PartProgram part{.part = part_of(kind), .block = block};
+  add_phases(part, pricer, plan, pricer.layer_program(kind, plan, block, passes));
+  add_phases(part, pricer, plan, pricer.step_end_program(kind, plan, block));
   return part;
 }
 
@@ -147,41 +138,30 @@ PartProgram transfer_part(LayerPricer& pricer, const Plan& plan) {
   return part;
 }
 
-ProgramPart part_of(LayerKind kind) {
-  switch (kind) {
-    case LayerKind::kWordEmbeddings: return ProgramPart::kWordEmbeddings;
-    case LayerKind::kEmbedding: return ProgramPart::kEmbedding;
-    case LayerKind::kHead: return ProgramPart::kHead;
-    case LayerKind::kBlock: break;
-  }
-  return ProgramPart::kBlock;
-}
-
 }  // namespace
 
 PartProgram micro_batch_program(LayerPricer& pricer, const Plan& plan, LayerKind kind,
                                 std::int64_t block) {
   PartProgram part{.part = part_of(kind), .block = block};
-  add_micro_batch(part, pricer, plan, lowering_passes().size());
+  add_phases(part, pricer, plan, pricer.layer_program(kind, plan, block));
   return part;
 }
 
 std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan, std::size_t passes) {
   std::vector<PartProgram> programs;
-  for (const ProgramPart part : {ProgramPart::kWordEmbeddings, ProgramPart::kEmbedding}) {
-    programs.push_back(layer_part({.part = part}, pricer, plan, passes));
+  for (const LayerKind kind : {LayerKind::kWordEmbeddings, LayerKind::kEmbedding}) {
+    programs.push_back(layer_part(pricer, plan, kind, 0, passes));
   }
   for (const auto& [which, count] : block_counts(pricer.scenario().model, plan)) {
     const auto [block, is_recomputed] = which;
     const Plan run =
         plan.recompute == Recompute::kBlocks ? with_whole_recompute(plan, is_recomputed) : plan;
-    programs.push_back(layer_part({.part = ProgramPart::kBlock,
-                                   .block = block,
-                                   .is_recomputed = run.recompute == Recompute::kFull,
-                                   .count = count},
-                                  pricer, run, passes));
+    PartProgram part = layer_part(pricer, run, LayerKind::kBlock, block, passes);
+    part.is_recomputed = run.recompute == Recompute::kFull;
+    part.count = count;
+    programs.push_back(std::move(part));
   }
-  programs.push_back(layer_part({.part = ProgramPart::kHead}, pricer, plan, passes));
+  programs.push_back(layer_part(pricer, plan, LayerKind::kHead, 0, passes));
   if (plan.degrees.pp > 1) programs.push_back(transfer_part(pricer, plan));
   return programs;
 }
