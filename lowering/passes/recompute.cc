@@ -129,13 +129,13 @@ namespace {
 
 // Returns the bytes of activations that forward leaves allocated.
 double saved_activations(const LoweredLayer& layer, const LayerInputs& inputs) {
-  const Bytes granularity = inputs.scenario.stack.memory.allocation_granularity;
+  const AllocationRounding rounding = allocation_rounding(inputs.scenario.stack);
   double bytes = 0;
   for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
     if (event.kind != Kind::kAllocate && event.kind != Kind::kFree) continue;
     const LoweredAllocation& made = layer.allocations[event.index];
     if (made.category != MemoryCategory::kActivations) continue;
-    bytes += (event.kind == Kind::kAllocate ? 1 : -1) * allocated_bytes(made, granularity);
+    bytes += (event.kind == Kind::kAllocate ? 1 : -1) * allocated_bytes(made, rounding);
   }
   return bytes;
 }
