@@ -20,7 +20,7 @@ struct SnapshotFrame {
   std::string function;
 };
 
-// Where memory was allocated: the call stack, innermost frame first. Empty: not recorded.
+// The call stack of the allocation, innermost frame first. Empty: not recorded.
 using SnapshotSite = std::vector<SnapshotFrame>;
 inline constexpr std::size_t kNoSite = ~std::size_t{0};
 
