@@ -45,7 +45,7 @@ bool shards_weights(const PublishedRun& run) {
          framework.name.find("fsdp") != std::string::npos;
 }
 
-// What the words of a dtype say.
+// Contents of a text that states a dtype.
 struct DtypeRead {
   std::string_view dtype;
   bool is_mixed = false, is_pure = false, is_tf32 = false, is_known = true;
