@@ -113,9 +113,8 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kMegatronLm, kFiles,
      [](M m, P) { return !has_megatron_layers(m) && !is_heterogeneous(m); },
      "layers that differ in more than experts, window or mixer",
-     "its arguments set one shape for all experts, all windows and all mixers of a kind, and a norm "
-     "of q and k in all layers (gpt_layer_specs.py:328); --heterogeneous-layers-config-path covers "
-     "LLaMA 3's layers only (arguments.py:212)"},
+     "its arguments set one shape for all experts, all windows, all mixers of a kind, and norms of q "
+     "and k (gpt_layer_specs.py:328); its JSON covers LLaMA 3's layers (arguments.py:212)"},
     {kMegatronLm, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
      "norms that are not before each branch",
      "its layers have one norm before each branch (transformer_layer.py:278)"},

@@ -1,6 +1,7 @@
 // The pass that makes an op the kernels of the framework.
 #include <utility>
 
+#include "core/program/op_dims.h"
 #include "costs/matmul_model.h"
 #include "lowering/passes/lower.h"
 #include "lowering/passes/unfused_kernels.h"
@@ -30,7 +31,7 @@ double uncalibrated_factor(const OpRecord& op, const StackSpec& stack) {
 
 // Makes a grouped GEMM of experts one GEMM for each expert.
 void loop_over_experts(LoweredOp& op) {
-  const auto experts = static_cast<double>(std::exchange(op.key.dims[0], 1));
+  const auto experts = static_cast<double>(std::exchange(dim_of(op.key, GemmDim::kBatch), 1));
   op.flops /= experts;
   op.bytes /= experts;
   op.repeats = experts;
@@ -49,7 +50,7 @@ void unfuse_phase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase pha
     events.push_back(event);
     if (event.kind != Kind::kOp) return;
     LoweredOp& op = layer.ops[event.index];
-    const PlainKernel kernel = plain_kernel(op, stack, model.activation_ops);
+    const UnfusedKernels kernel = unfused_kernels_of(op, stack, model.activation_ops);
     op.traffic = kernel.traffic;
     op.launches = kernel.launches * (is_launched_by_expert(op, stack.parts) ? experts : 1);
     op.uncalibrated = uncalibrated_factor(op, stack);
