@@ -30,8 +30,9 @@ Result<std::optional<double>> dropout_of(const Arguments& arguments) {
   return dropout;
 }
 
-// Reads the options of software parts. `plan` accepts several values of a part. --expert-load also
-// accepts a file of token counts per expert.
+// Reads the options of software parts. `plan` accepts several values of a part, separated by
+// commas, and several sets, separated by slashes. --expert-load also accepts a file of token counts
+// per expert.
 Status read_parts(const Arguments& arguments, ScenarioRequest& request) {
   const bool searches = arguments.command == Command::kPlan;
   for (const PartRow& row : part_rows()) {
@@ -39,7 +40,7 @@ Status read_parts(const Arguments& arguments, ScenarioRequest& request) {
     if (!arguments.has(opt)) continue;
     const std::string& text = *arguments[opt];
     for (const std::string_view one :
-         searches && !row.is_set ? listed(text) : std::vector<std::string_view>{text}) {
+         searches ? listed(text, row.is_set ? '/' : ',') : std::vector<std::string_view>{text}) {
       std::error_code ignored;
       const bool is_file = row.part == StackPart::kExpertLoad && !parse_value(row, one).ok() &&
                            std::filesystem::exists(std::string(one), ignored);
