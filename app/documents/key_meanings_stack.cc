@@ -104,6 +104,12 @@ constexpr std::array kStackMeanings = {
                "in 16 bits [false]"},
     KeyMeaning{"stack.compiles_loss",
                "torch.compile covers the loss too, so that the logits have no fp32 copy [false]"},
+    KeyMeaning{"stack.checkpoint_stops_early",
+               "full recompute does not repeat the last GEMM of a block, which backward does not "
+               "need [false]"},
+    KeyMeaning{"stack.copies_gathered_weights",
+               "ZeRO 3 copies gathered weights from the buffer of the all-gather into tensors "
+               "[false]"},
     KeyMeaning{"stack.overlap_slowdown",
                "slowdown factor of compute that overlaps with a collective"},
     KeyMeaning{"stack.rank_jitter", "relative standard deviation of compute time between ranks"},

@@ -134,6 +134,8 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.flag("rounds_anew", stack.requantizes_in_backward, kOptional);
   io.flag("rounds_in_products", stack.quantizes_inside_gemm, kOptional);
   io.flag("compiles_loss", stack.compiles_loss, kOptional);
+  io.flag("checkpoint_stops_early", stack.checkpoint_stops_early, kOptional);
+  io.flag("copies_gathered_weights", stack.copies_gathered_weights, kOptional);
   io.number("overlap_slowdown", stack.overlap_slowdown, {1, 10});
   io.number("rank_jitter", stack.rank_jitter, {0, 1});
   io.number("run_spread", stack.run_spread, {0, 1});

@@ -89,8 +89,17 @@ struct LoweredAllocation : AllocationRecord {
   bool is_traced = true;  // the caching allocator rounds traced sizes up
 };
 
+// How the allocator rounds the size of a tensor.
+struct AllocationRounding {
+  Bytes granularity = Bytes(1);
+  // A large block keeps a small rest of its segment, as in PyTorch without expandable segments.
+  bool whole_segments = false;
+};
+// Returns the rounding of activations.
+AllocationRounding allocation_rounding(const StackSpec& stack);
+
 // Returns the size in the memory of the GPU.
-double allocated_bytes(const LoweredAllocation& made, Bytes granularity);
+double allocated_bytes(const LoweredAllocation& made, const AllocationRounding& rounding);
 
 struct LoweredEvent {
   enum class Kind : std::uint8_t { kOp, kCollective, kCopy, kHost, kAllocate, kFree } kind{};

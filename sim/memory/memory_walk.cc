@@ -43,8 +43,8 @@ struct LayerMoves : LayerTasks<PhaseMoves> {
 // Reads the moves of a layer from its program.
 class MovesOfLayer {
  public:
-  MovesOfLayer(const PartProgram& part, Bytes granularity)
-      : part_(name_of(part.part)), granularity_(granularity) {
+  MovesOfLayer(const PartProgram& part, const AllocationRounding& rounding)
+      : part_(name_of(part.part)), rounding_(rounding) {
     for (const PhaseProgram& phase : part.phases) note_lifetimes(phase);
     for (const PhaseProgram& phase : part.phases) {
       if (PhaseMoves* moves = moves_of(phase.phase)) read(phase, *moves);
@@ -109,14 +109,14 @@ class MovesOfLayer {
         continue;
       }
       const double sign = memory->is_free ? -1 : 1;
-      const double bytes = sign * allocated_bytes(memory->record, granularity_);
+      const double bytes = sign * allocated_bytes(memory->record, rounding_);
       if (memory->record.category == MemoryCategory::kHost) continue;
       moves.moves.push_back({moves.time, bytes, owner_of(*memory), made_.at(memory->tensor).group});
     }
   }
 
   std::string_view part_;
-  Bytes granularity_;
+  AllocationRounding rounding_;
   std::map<std::uint32_t, Made> made_;
   LayerMoves layer_;
 };
@@ -173,8 +173,8 @@ class StageWalker {
     const auto found = moves_.find(key);
     if (found != moves_.end()) return found->second;
     const PartProgram part = micro_batch_program(pricer_, run, layer.kind, layer.block);
-    const Bytes granularity = pricer_.scenario().stack.memory.allocation_granularity;
-    return moves_.emplace(key, MovesOfLayer(part, granularity).take()).first->second;
+    const AllocationRounding rounding = allocation_rounding(pricer_.scenario().stack);
+    return moves_.emplace(key, MovesOfLayer(part, rounding).take()).first->second;
   }
 
   Chunk layers_of(const ChunkKind& kind) {
