@@ -198,6 +198,9 @@ StackLimit violated_limit(const StackSpec& stack, const ModelSpec& model, const 
 StackSpec without_limits(StackSpec stack) {
   stack.launcher = Launcher::kNone;
   stack.choices.only = {};
+  for (const SettingWord& word : row_of(Setting::kSchedule).words) {
+    stack.choices.only[Setting::kSchedule].push_back(word.value);  // zb-h1 must be listed
+  }
   stack.zero_2_and_3_with_pipeline = true;
   return stack;
 }

@@ -21,6 +21,7 @@ LayerPhase phase_of(Phase phase) {
   switch (phase) {
     case Phase::kForward: return LayerPhase::kForward;
     case Phase::kBackward: return LayerPhase::kBackward;
+    case Phase::kWeightGradient: return LayerPhase::kWeightGradient;
     case Phase::kAccumulate: break;
   }
   return LayerPhase::kAccumulate;
@@ -112,7 +113,8 @@ double allocated_bytes(const LoweredAllocation& made, const AllocationRounding& 
 
 LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace) {
   LoweredLayer layer = with_records(kind, trace.program);
-  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kAccumulate}) {
+  for (const Phase phase :
+       {Phase::kForward, Phase::kBackward, Phase::kWeightGradient, Phase::kAccumulate}) {
     const auto [begin, end] = trace.span(phase);
     layer.phase(phase_of(phase)).events = events_between(trace.program, begin, end);
   }

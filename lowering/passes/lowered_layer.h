@@ -113,8 +113,9 @@ enum class LayerPhase : std::uint8_t {
   kForward,
   kRecompute,  // forward ops that run again before backward, if the trace does not contain them
   kBackward,
-  kAccumulate,  // after the backward of the chunk: adds gradients in separate buffers to the
-                // accumulation buffer
+  kWeightGradient,  // the wgrad GEMMs, if the schedule splits the backward
+  kAccumulate,      // after the backward of the chunk: adds gradients in separate buffers to the
+                    // accumulation buffer
   // Once per step.
   kClearGradients,
   kUpdate,  // reduces gradients, updates and gathers weights
@@ -122,9 +123,9 @@ enum class LayerPhase : std::uint8_t {
   kAllocate,  // weights, gradients and optimizer state
 };
 template <>
-inline constexpr auto kEnumNames<LayerPhase> =
-    words<7>("forward recompute backward accumulate clear_gradients update allocate");
-inline constexpr std::size_t kLayerPhaseCount = 7;
+inline constexpr auto kEnumNames<LayerPhase> = words<8>(
+    "forward recompute backward weight_gradient accumulate clear_gradients update allocate");
+inline constexpr std::size_t kLayerPhaseCount = 8;
 
 struct LoweredPhase {
   std::vector<LoweredEvent> events;

@@ -178,6 +178,7 @@ LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const Plan& plan, s
   LayerMemory all;
   all[TaskKind::kForward] = memory({LayerPhase::kForward});
   all[TaskKind::kBackward] = memory({LayerPhase::kRecompute, LayerPhase::kBackward});
+  all[TaskKind::kWeightGradient] = memory({LayerPhase::kWeightGradient});
   all.accumulate = memory({LayerPhase::kAccumulate});
   all.gradients = whole_gradients(layer);
   return {std::make_shared<const LoweredLayer>(std::move(layer)), all};

@@ -69,6 +69,7 @@ class MovesOfLayer {
       case ProgramPhase::kForward: return &layer_[TaskKind::kForward];
       case ProgramPhase::kRecompute:
       case ProgramPhase::kBackward: return &layer_[TaskKind::kBackward];
+      case ProgramPhase::kWeightGradient: return &layer_[TaskKind::kWeightGradient];
       case ProgramPhase::kAccumulate: return &layer_.accumulate;
       default: return nullptr;
     }
@@ -153,6 +154,7 @@ class StageWalker {
       switch (span.kind) {
         case SpanKind::kForward: forward(span); break;
         case SpanKind::kBackward: backward(span); break;
+        case SpanKind::kWeightGradient: weight_gradient(span); break;
         case SpanKind::kOptimizer: update(span); break;
         default: break;
       }
@@ -277,6 +279,18 @@ class StageWalker {
     add(span.end, -narrow, kNarrowGradients);
     if (!chunk.kind.is_first) {
       add(span.end, -costs_.transfer.bytes, chunk.layers.front().moves->input_gradient);
+    }
+  }
+
+  void weight_gradient(const TimelineSpan& span) {
+    const Chunk& chunk = chunk_of(span);
+    Seconds all;
+    for (const WalkedLayer& layer : chunk.layers) {
+      all += (*layer.moves)[TaskKind::kWeightGradient].time;
+    }
+    double at = 0;
+    for (auto layer = chunk.layers.rbegin(); layer != chunk.layers.rend(); ++layer) {
+      at = add_phase(span, at, (*layer->moves)[TaskKind::kWeightGradient], all, *layer);
     }
   }
 
