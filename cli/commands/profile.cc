@@ -26,13 +26,13 @@
 #include "ranks/gathered.h"
 #include "ranks/launcher.h"
 #include "reference_model/training/training.h"
+#include "sim/memory/reserved_memory.h"
 
 namespace tpsim::cli {
 namespace {
 
-// Maximum share of the device's memory for weights and optimizer state of a plan whose whole step
-// is timed.
-constexpr double kMemoryShare = 0.25;
+// Maximum share of the free memory for the ranks of a plan whose whole step is timed.
+constexpr double kMemoryShare = 0.5;
 
 // Plans to measure, all of one model. Without a model only the device is measured, and `plans` is
 // empty.
@@ -129,8 +129,15 @@ std::vector<CollectiveNeed> collective_needs(const StepTimes& work, const Subjec
 // steps because their times depend on the data that earlier ops leave in the caches. Each step runs
 // once for every rank with a distinct program.
 std::vector<InStepRun> in_step_runs_of(const Subject& subject, std::int64_t world, Bytes memory) {
+  const auto fits = [&](const TimedPlan& step) {
+    Bytes most;  // of the first or the last stage
+    for (const std::int64_t rank : {std::int64_t{0}, gpu_count(step.plan) - 1}) {
+      most = std::max(most, host_memory_of(step.model, step.plan, subject.options, rank));
+    }
+    return static_cast<double>(world) * most <= memory;
+  };
   std::vector<InStepRun> all;
-  for (const TimedPlan& step : plans_to_time(subject.model, subject.plans, memory)) {
+  for (const TimedPlan& step : plans_to_time(subject.model, subject.plans, fits)) {
     const std::vector<std::int64_t> ranks = distinct_ranks(step.plan);
     const std::int64_t turns = static_cast<std::int64_t>(ranks.size() + world - 1) / world * world;
     for (std::int64_t i = 0; i < turns; ++i) {
@@ -151,7 +158,8 @@ ProfileRequest request_of(const Arguments& arguments, const Subject& subject, co
       collective_needs(work, subject, arguments.has(Opt::kCollectives) ? largest : 0);
   request.sustained = devices.facts.asynchronous;
   if (!devices.facts.asynchronous) {
-    request.in_step_runs = in_step_runs_of(subject, world, kMemoryShare * devices.facts.memory);
+    request.in_step_runs =
+        in_step_runs_of(subject, world, kMemoryShare * devices.free_memory(nullptr).bytes);
   }
   // Rotating operand sets of this multiple of the cache size evicts operands before each op.
   constexpr double kCachesFull = 4;

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "core/plan/rank_layout.h"
-#include "core/software/optimizer_kinds.h"
 #include "lowering/trace/trace.h"
 
 namespace tpsim {
@@ -23,13 +22,12 @@ std::vector<Plan> distinct_plans(const std::vector<Plan>& plans) {
   return distinct;
 }
 
-// Returns an upper bound of the bytes of a rank's weights, gradients and optimizer state.
-Bytes state_bytes(const ModelSpec& model, const Plan& plan) {
-  // Weights and gradients in fp32, and the optimizer's state.
-  const double per_parameter = 2.0 * static_cast<double>(size_of(DType::kFloat32)) +
-                               state_bytes(OptimizerKind::kAdamW, {}, DType::kBFloat16);
-  const double shards = static_cast<double>(plan.degrees.tp * plan.degrees.pp);
-  return Bytes(per_parameter * static_cast<double>(parameter_count(model)) / shards);
+// Returns the step with at most this many layers in each stage.
+TimedPlan with_layers(TimedPlan step, std::int64_t most) {
+  std::vector<std::int64_t>& stages = step.plan.stage_layers;
+  for (std::int64_t& layers : stages) layers = std::min(layers, most);
+  step.model.layers = std::accumulate(stages.begin(), stages.end(), std::int64_t{0});
+  return step;
 }
 
 void add_step(StepTimesSum& sum, const RankTrace& trace) {
@@ -97,7 +95,7 @@ StepTimes ops_to_profile(const ModelSpec& model, const TrainingOptions& options,
 }
 
 std::vector<TimedPlan> plans_to_time(const ModelSpec& model, const std::vector<Plan>& plans,
-                                     Bytes memory) {
+                                     const std::function<bool(const TimedPlan&)>& fits) {
   std::vector<TimedPlan> all;
   for (const Plan& plan : distinct_plans(plans)) {
     TimedPlan timed{model, plan};
@@ -105,14 +103,18 @@ std::vector<TimedPlan> plans_to_time(const ModelSpec& model, const std::vector<P
     // Enough for warm-up, steady state and drain of the pipeline.
     const std::int64_t micro = std::min(micro_batches(plan), 2 * plan.degrees.pp);
     few.global_batch = plan.degrees.dp * plan.micro_batch * micro;
+    // The largest number of layers per stage that fits lies in [least, most].
+    std::int64_t least = 0;
     std::int64_t most = *std::max_element(few.stage_layers.begin(), few.stage_layers.end());
-    while (most > 1 && state_bytes(timed.model, few) > memory) {
-      --most;
-      for (std::int64_t& layers : few.stage_layers) layers = std::min(layers, most);
-      timed.model.layers =
-          std::accumulate(few.stage_layers.begin(), few.stage_layers.end(), std::int64_t{0});
+    while (least < most) {
+      const std::int64_t middle = (least + most + 1) / 2;
+      if (fits(with_layers(timed, middle))) {
+        least = middle;
+      } else {
+        most = middle - 1;
+      }
     }
-    if (state_bytes(timed.model, few) <= memory) all.push_back(timed);
+    if (most > 0) all.push_back(with_layers(timed, most));
   }
   return all;
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/plan/plan.h"
@@ -28,14 +29,15 @@ ModelSpec shortened(const ModelSpec& model, const Plan& shortened_plan);
 // data-parallel ranks with different optimizer shards, or a sample of 16 shards if there are more.
 std::vector<std::int64_t> distinct_ranks(const Plan& plan);
 
-// Returns shortened steps, one per distinct plan, in which every op can be timed in its usual
-// order. Reduces layers until a rank's weights and optimizer state fit in `memory`, and uses at
-// most 2 x pp micro-batches. Plans of which a single layer per stage does not fit are omitted.
 struct TimedPlan {
   ModelSpec model;
   Plan plan;
 };
+
+// Returns shortened steps, one per distinct plan, in which every op can be timed in its usual
+// order. Reduces layers until the step fits, and uses at most 2 x pp micro-batches. Plans of which
+// a single layer per stage does not fit are omitted.
 std::vector<TimedPlan> plans_to_time(const ModelSpec& model, const std::vector<Plan>& plans,
-                                     Bytes memory);
+                                     const std::function<bool(const TimedPlan&)>& fits);
 
 }  // namespace tpsim

@@ -71,7 +71,8 @@ TEST_CASE("plans that share a rehearsal are rehearsed once, shortened to fit in 
   Plan plan = test::plan_of(model, {1, 2, 1}, 8);
   Plan longer = plan;
   longer.global_batch *= 2;
-  const auto rehearsed = plans_to_time(model, {plan, longer}, Bytes(1e12));
+  const auto rehearsed =
+      plans_to_time(model, {plan, longer}, [](const TimedPlan&) { return true; });
   REQUIRE(rehearsed.size() == 1);
   CHECK(rehearsed[0].model.layers == model.layers);
   CHECK(micro_batches(rehearsed[0].plan) == 4);
