@@ -37,19 +37,26 @@ constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
     {Assumption::kSpareNodes, "spare_nodes", "", "spare nodes kept ready", 0, 1e5, true},
 }};
 
+// Returns the valid values: "number with its unit, from 1 W to 100000 W".
+std::string values_text(const AssumptionRow& row) {
+  return fmt::format("{} {}, from {} to {}", row.whole ? "whole number" : "number",
+                     *row.unit == '\0' ? "without unit" : "with its unit",
+                     assumption_text(row, row.least), assumption_text(row, row.most));
+}
+
 // The file may omit spare nodes: plan_campaign() then chooses their number.
 template <class Io>
 void assumption_fields(Io& io, Assumptions& assumptions) {
   io.format("tpsim-campaign/1");
-  io.text("name", assumptions.name);
+  io.text({"name", "name in reports"}, assumptions.name);
   for (const AssumptionRow& row : kRows) {
     std::string text;
     AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
     io.object(
-        row.key,
+        {row.key, row.meaning},
         [&](auto& inner) {
-          inner.text("value", text);
-          inner.text("source", value.source);
+          inner.text({"value", values_text(row)}, text);
+          inner.text({"source", "source of the value"}, value.source);
           if constexpr (std::is_same_v<Io, FieldReader>) {
             // A missing key was already reported.
             if (text.empty()) return;

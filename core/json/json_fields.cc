@@ -99,7 +99,7 @@ std::vector<const JsonMember*> FieldReader::unread() const {
   return members;
 }
 
-void FieldReader::texts(std::string_view key, std::vector<std::string>& out) {
+void FieldReader::texts(KeyName key, std::vector<std::string>& out) {
   if (!has(key)) return;
   std::vector<std::string> found;
   for (const JsonValue& item : read_array(key)) {
@@ -137,7 +137,7 @@ void FieldReader::format(std::string_view expected) {
          fmt::format("this version of tpsim reads {}", expected));
 }
 
-void FieldReader::text(std::string_view key, std::string& out, Presence presence) {
+void FieldReader::text(KeyName key, std::string& out, Presence presence) {
   const JsonValue* value = find(key, presence);
   if (value == nullptr) return;
   const std::string* found = value->as<std::string>();
@@ -145,7 +145,7 @@ void FieldReader::text(std::string_view key, std::string& out, Presence presence
   out = *found;
 }
 
-void FieldReader::flag(std::string_view key, bool& out, Presence presence) {
+void FieldReader::flag(KeyName key, bool& out, Presence presence) {
   const JsonValue* value = find(key, presence);
   if (value == nullptr) return;
   const bool* found = value->as<bool>();
@@ -153,7 +153,7 @@ void FieldReader::flag(std::string_view key, bool& out, Presence presence) {
   out = *found;
 }
 
-void FieldReader::number(std::string_view key, double& out, NumberRange range, Presence presence) {
+void FieldReader::number(KeyName key, double& out, NumberRange range, Presence presence) {
   const JsonValue* value = find(key, presence);
   if (value == nullptr) return;
   if (const auto found = real_number(key, *value, range)) out = *found;
@@ -203,7 +203,7 @@ const JsonValue::Array& FieldReader::read_array(std::string_view key) {
   return kNone;
 }
 
-void FieldReader::integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range,
+void FieldReader::integers(KeyName key, std::vector<std::int64_t>& out, IntRange range,
                            Presence presence) {
   if (presence == kOptional && !has(key)) return;
   std::vector<std::int64_t> found;
@@ -215,7 +215,7 @@ void FieldReader::integers(std::string_view key, std::vector<std::int64_t>& out,
   out = std::move(found);
 }
 
-void FieldReader::numbers(std::string_view key, std::vector<double>& out, NumberRange range) {
+void FieldReader::numbers(KeyName key, std::vector<double>& out, NumberRange range) {
   if (!has(key)) return;
   std::vector<double> found;
   for (const JsonValue& item : read_array(key)) {
@@ -271,8 +271,8 @@ std::optional<std::vector<std::size_t>> FieldReader::read_choices(
   return indices;
 }
 
-void FieldReader::table(std::string_view key, TableRows& out,
-                        const std::vector<TableColumn>& columns, std::size_t needed) {
+void FieldReader::table(KeyName key, TableRows& out, const std::vector<TableColumn>& columns,
+                        std::size_t needed) {
   const JsonValue::Array& rows = read_array(key);
   out.reserve(rows.size());
   for (const JsonValue& row : rows) {
@@ -322,22 +322,21 @@ void FieldWriter::require(bool holds, std::string_view key, std::string_view rul
   TPSIM_CHECK(holds, fmt::format("{} could not be read back: {}", key, rule));
 }
 
-void FieldWriter::number(std::string_view key, double value, NumberRange range, Presence) {
+void FieldWriter::number(KeyName key, double value, NumberRange range, Presence) {
   TPSIM_CHECK(value >= range.least && value <= range.most,
               fmt::format("{} = {} could not be read back", key, value));
   set(key, value);
 }
 
-void FieldWriter::integers(std::string_view key, const std::vector<std::int64_t>& values,
-                           IntRange range, Presence presence) {
+void FieldWriter::integers(KeyName key, const std::vector<std::int64_t>& values, IntRange range,
+                           Presence presence) {
   if (presence == kOptional && values.empty()) return;
   set(key, json_array(values, [&](std::int64_t value) -> JsonValue {
         return in_range(key, value, range);
       }));
 }
 
-void FieldWriter::numbers(std::string_view key, const std::vector<double>& values,
-                          NumberRange range) {
+void FieldWriter::numbers(KeyName key, const std::vector<double>& values, NumberRange range) {
   if (values.empty()) return;
   set(key, json_array(values, [&](double value) -> JsonValue {
         TPSIM_CHECK(value >= range.least && value <= range.most,
@@ -346,13 +345,13 @@ void FieldWriter::numbers(std::string_view key, const std::vector<double>& value
       }));
 }
 
-void FieldWriter::texts(std::string_view key, const std::vector<std::string>& values) {
+void FieldWriter::texts(KeyName key, const std::vector<std::string>& values) {
   if (values.empty()) return;
   set(key, json_array(values, [](const std::string& text) -> JsonValue { return text; }));
 }
 
-void FieldWriter::table(std::string_view key, const TableRows& rows,
-                        const std::vector<TableColumn>& columns, std::size_t needed) {
+void FieldWriter::table(KeyName key, const TableRows& rows, const std::vector<TableColumn>& columns,
+                        std::size_t needed) {
   const auto cell = [](double number) -> JsonValue {
     // Doubles are exact for whole numbers up to 2^53; 1e15 is below that.
     const bool is_whole = number == std::floor(number) && std::abs(number) < 1e15;

@@ -12,13 +12,13 @@ template <class Io>
 void part_field(Io& io, const PartRow& row, std::int64_t& value) {
   bool on = value != 0;
   if (row.is_switch) {
-    io.flag(row.key, on, kOptional);
+    io.flag({row.key, row.help}, on, kOptional);
     value = on ? 1 : 0;
   } else if (row.most_count == 0 && !row.is_set && !row.is_ratio) {
-    io.word(row.key, value, row.words, kOptional);
+    io.word({row.key, row.help}, value, row.words, kOptional);
   } else {  // words or a number, as text
     std::string text = text_of(row, value);
-    io.text(row.key, text, kOptional);
+    io.text({row.key, row.help}, text, kOptional);
     const Result<std::int64_t> read = parse_value(row, text);
     io.require(read.ok(), row.key,
                read.ok() ? "" : read.error().message + "; " + read.error().hint);
@@ -31,7 +31,7 @@ template <class Io>
 void part_list_field(Io& io, const PartRow& row, PartLists& lists) {
   std::vector<std::string> texts;
   for (const std::int64_t value : lists[row.part]) texts.push_back(text_of(row, value));
-  io.texts(row.key, texts);
+  io.texts({row.key, row.help}, texts);
   lists[row.part].clear();
   for (const std::string& text : texts) {
     const Result<std::int64_t> read = parse_value(row, text);

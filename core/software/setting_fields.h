@@ -13,9 +13,9 @@ void setting_list_fields(Io& io, Lists& lists) {
     if (row.kind == SettingKind::kList) continue;
     auto& values = lists[row.setting];
     if (row.words.empty()) {
-      io.integers(row.key, values, {row.least, row.most}, kOptional);
+      io.integers({row.key, row.help}, values, {row.least, row.most}, kOptional);
     } else {
-      io.word_list(row.key, values, row.words, kOptional);
+      io.word_list({row.key, row.help}, values, row.words, kOptional);
     }
   }
 }
