@@ -149,7 +149,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY_STATUS(check_digits(run));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));
-  if (run.options.optimizer != OptimizerKind::kMuon) {
+  if (run.options.optimizer_kind != OptimizerKind::kMuon) {
     TPSIM_TRY_STATUS(refuse(arguments, {Opt::kMomentum}, "only Muon has it; --betas sets AdamW's"));
   }
   TPSIM_TRY(run.balance.auxiliary_loss, number_of(arguments, Opt::kAuxiliaryLoss, 0));

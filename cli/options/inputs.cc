@@ -38,8 +38,9 @@ Status read_parts(const Arguments& arguments, ScenarioRequest& request) {
     const Opt opt = opt_of(row.part);
     if (!arguments.has(opt)) continue;
     const std::string& text = *arguments[opt];
-    for (const std::string_view one :
-         searches && !row.is_set ? listed(text) : std::vector<std::string_view>{text}) {
+    for (const std::string_view one : searches&& row.kind != FieldKind::kSet
+                                          ? listed(text)
+                                          : std::vector<std::string_view>{text}) {
       std::error_code ignored;
       const bool is_file = row.part == StackPart::kExpertLoad && !parse_value(row, one).ok() &&
                            std::filesystem::exists(std::string(one), ignored);

@@ -237,7 +237,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
 OptionRow setting_option(const SettingRow& row) {
   const char* group = kLayout;
   auto commands = static_cast<std::uint32_t>(kAll | kExplores | kProfiles);
-  if (row.kind == SettingKind::kList) {  // accepted only where there is a single plan
+  if (row.is_list()) {  // accepted only where there is a single plan
     group = kCut;
     commands = kSingle;
   } else if (row.role == SettingRole::kGiven) {
@@ -256,23 +256,15 @@ OptionRow setting_option(const SettingRow& row) {
           row.role != SettingRole::kGiven};
 }
 
-// Software parts that the reference model executes. `run` accepts their options, but
-// check_overlap() refuses overlaps that cannot be executed.
-constexpr std::array kExecuted = {
-    StackPart::kLogitsDtype, StackPart::kGradientAccumulation,     StackPart::kGradientSync,
-    StackPart::kReduceDtype, StackPart::kOverlapGradientReduction, StackPart::kPipelineSends,
-    StackPart::kTpOverlap,   StackPart::kTpRecomputeAllgather,     StackPart::kOptimizerKind,
-    StackPart::kMuonTpMode};
-
+// `run` accepts the parts that the reference model executes. check_overlap() refuses overlaps that
+// cannot be executed.
 OptionRow part_option(const PartRow& row) {
-  const bool is_executed =
-      std::find(kExecuted.begin(), kExecuted.end(), row.part) != kExecuted.end();
   return {opt_of(row.part),
           std::string(option_of(row.part)),
           placeholder_of(row),
           std::string(row.help),
           kSoftware,
-          kPlans | kSimulates | kExplains | kCampaigns | kExplores | (is_executed ? kRuns : 0)};
+          kPlans | kSimulates | kExplains | kCampaigns | kExplores | (row.is_executed ? kRuns : 0)};
 }
 
 struct Options {

@@ -92,6 +92,10 @@ std::string to_json(const ClusterSpec& cluster) {
   return to_text(json_from_spec(cluster, kClusterFields));
 }
 
+std::optional<FoundNumber> number_at(ClusterSpec& cluster, std::string_view path) {
+  return number_at(cluster, path, kClusterFields);
+}
+
 JsonValue cluster_schema() { return schema_from_fields<ClusterSpec>(kClusterFields); }
 
 }  // namespace tpsim

@@ -6,35 +6,19 @@
 #include "core/json/json_fields.h"
 #include "core/model/model_fields.h"
 #include "core/plan/plan_settings.h"
-#include "core/software/part_fields.h"
+#include "core/software/field_json.h"
 
 namespace tpsim {
 namespace {
 
-template <class Io>
-void setting_field(Io& io, const SettingRow& row, std::int64_t& value) {
-  const Presence presence = row.in_every_file ? kRequired : kOptional;
-  bool on = value != 0;
-  switch (row.kind) {
-    case SettingKind::kNumber:
-      return io.integer({row.key, row.help}, value, {row.least, row.most}, presence);
-    case SettingKind::kSwitch:
-      io.flag({row.key, row.help}, on, presence);
-      value = on ? 1 : 0;
-      return;
-    case SettingKind::kWord: return io.word({row.key, row.help}, value, row.words, presence);
-    case SettingKind::kList: return;
-  }
-}
-
 constexpr auto kPlanFields = [](auto& io, auto& plan) {
   for (const SettingRow& row : setting_rows()) {
-    if (row.kind == SettingKind::kList) {
+    if (row.is_list()) {
       io.integers({row.key, row.help}, plan.stage_layers, {row.least, row.most});
       continue;
     }
     std::int64_t value = row.get(plan);
-    setting_field(io, row, value);
+    value_field(io, row, value, row.in_every_file ? kRequired : kOptional);
     if constexpr (!std::is_const_v<std::remove_reference_t<decltype(plan)>>) row.set(plan, value);
   }
 };

@@ -32,13 +32,13 @@ bool recomputes(P plan, Stack stack, RecomputeModule module) {
 const std::array kPartRules = std::to_array<PartRule>({
     {kEveryLauncher,
      [](M, P p, Stack s) {
-       return p.offload == Offload::kOptimizer && !row_of(s.training.optimizer).can_offload;
+       return p.offload == Offload::kOptimizer && !row_of(s.training.optimizer_kind).can_offload;
      },
      "Muon with an offloaded optimizer",
      "tpsim keeps the state of Muon on the GPU: use --offload none, or --optimizer adamw"},
     // megatron/core/transformer/transformer_config.py of Megatron-LM d98e8a6, __post_init__.
     {kCore,
-     [](M, P p, Stack s) { return s.training.optimizer == OptimizerKind::kMuon && p.zero >= 2; },
+     [](M, P p, Stack s) { return s.training.optimizer_kind == OptimizerKind::kMuon && p.zero >= 2; },
      "Muon with ZeRO 2 or 3",
      "Megatron-Core refuses it (training/arguments.py:1739): use --zero 0 or 1"},
     {kCore,

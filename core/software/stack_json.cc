@@ -8,9 +8,8 @@
 #include "core/json/field_schema.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
-#include "core/software/part_fields.h"
+#include "core/software/field_json.h"
 #include "core/software/part_rules.h"
-#include "core/software/setting_fields.h"
 
 namespace tpsim {
 namespace {
@@ -23,14 +22,21 @@ void old_training_fields(FieldReader& in, StackSpec& stack) {
   TrainingOptions& training = stack.training;
   in.choice("gradient_reduction", training.gradient_reduction,
             {GradientReduction::kAllReduce, GradientReduction::kReduceScatter}, kOptional);
-  stack.parts.sync = training.gradient_reduction == GradientReduction::kAllReduce
-                         ? DataParallelSync::kAllReduce
-                         : DataParallelSync::kReduceScatter;
-  in.flag("fused_gradient_accumulation", training.fused_gradient_accumulation, kOptional);
+  stack.parts.data_parallel_sync = training.gradient_reduction == GradientReduction::kAllReduce
+                                       ? DataParallelSync::kAllReduce
+                                       : DataParallelSync::kReduceScatter;
+  bool fused = fuses_accumulation(training);
+  in.flag("fused_gradient_accumulation", fused, kOptional);
+  training.gradient_accumulation =
+      fused ? GradientAccumulation::kFused : GradientAccumulation::kSeparate;
   in.flag("overlap_gradient_reduction", training.overlap_gradient_reduction, kOptional);
   in.flag("overlap_parameter_gather", training.overlap_parameter_gather, kOptional);
-  in.flag("wide_logits", training.wide_logits, kOptional);
-  in.flag("scatter_gather_transfers", training.scatter_gather_transfers, kOptional);
+  bool copies = copies_logits(training);
+  in.flag("wide_logits", copies, kOptional);
+  training.logits_dtype = copies ? LogitsDtype::kFloat32 : LogitsDtype::kPlan;
+  bool scatters = training.pipeline_sends == PipelineSends::kScattered;
+  in.flag("scatter_gather_transfers", scatters, kOptional);
+  training.pipeline_sends = scatters ? PipelineSends::kScattered : PipelineSends::kWhole;
 }
 
 constexpr auto kTrainingFields = [](auto& io, auto& stack) {
@@ -46,7 +52,7 @@ constexpr auto kTrainingFields = [](auto& io, auto& stack) {
 constexpr auto kPartFields = [](auto& io, auto& stack) {
   for (const PartRow& row : part_rows()) {
     std::int64_t value = row.get(stack);
-    part_field(io, row, value);
+    value_field(io, row, value, kOptional);
     if constexpr (kReads<decltype(io)>) row.set(stack, value);
   }
 };
@@ -131,12 +137,8 @@ constexpr auto kChoiceFields = [](auto& io, auto& choices) {
           choices.source);
   setting_list_fields(io, choices.only);
   auto parts = choices.parts;  // `choices` is const for a writer
-  for (const PartRow& row : part_rows()) {
-    if constexpr (kReads<decltype(io)>) {
-      if (!io.has(row.key)) continue;
-    }
-    part_list_field(io, row, parts);
-  }
+  for (const PartRow& row : part_rows()) values_field(io, row, parts[row.part]);
+  std::erase_if(parts, [](const auto& one) { return one.second.empty(); });
   if constexpr (kReads<decltype(io)>) {
     choices.parts = std::move(parts);
     // Old stack files use this key.
@@ -269,7 +271,7 @@ const std::string& refusal_reason(Setting setting) {
 
 std::string refusal_reason(const StackChoices& choices, const Plan& plan) {
   for (const SettingRow& row : setting_rows()) {
-    if (row.kind == SettingKind::kList) continue;
+    if (row.is_list()) continue;
     if (!choices.has(setting_of(plan, row.setting))) return refusal_reason(row.setting);
   }
   return "";
@@ -301,6 +303,10 @@ StackSpec without_limits(StackSpec stack) {
 
 std::string_view name_of(GradientReduction reduction) {
   return reduction == GradientReduction::kAllReduce ? "all_reduce" : "reduce_scatter";
+}
+
+std::optional<FoundNumber> number_at(StackSpec& stack, std::string_view path) {
+  return number_at(stack, path, kStackFields);
 }
 
 JsonValue stack_schema() { return schema_from_fields<StackSpec>(kStackFields); }

@@ -108,8 +108,9 @@ class Fitter {
     std::vector<std::pair<StackPart, std::int64_t>> all;
     for (const PartRow& row : part_rows()) {
       const std::optional<std::int64_t> own = unstated_value(row);
-      if (!own || now_.here.parts.contains(row.part) || row.is_set || row.is_ratio) continue;
-      for (const PartWord& word : row.words) {
+      const bool is_open = row.kind == FieldKind::kSet || row.kind == FieldKind::kWordOrRatio;
+      if (!own || now_.here.parts.contains(row.part) || is_open) continue;
+      for (const FieldWord& word : row.words) {
         if (word.value != *own) all.emplace_back(row.part, word.value);
       }
     }
@@ -295,7 +296,7 @@ class Fitter {
   // value in the first scenario. Other constants are fitted as logarithms: their scale is 1.
   double scale_of(std::size_t k) const {
     const TunableConstant& constant = tunable_constants()[k];
-    return constant.is_sum ? constant.value(steps_.front().scenario) : 1;
+    return constant.coordinate == Coordinate::kSum ? constant.value(steps_.front().scenario) : 1;
   }
 
   Result<Calibration> result() {
@@ -370,7 +371,9 @@ double mean_error(const std::vector<FittedStep>& steps, double FittedStep::*pred
 
 double FittedConstant::information() const { return 1 - error * error / (prior * prior); }
 
-double FittedConstant::error_of_value() const { return constant->is_sum ? error : error * after; }
+double FittedConstant::error_of_value() const {
+  return constant->coordinate == Coordinate::kSum ? error : error * after;
+}
 
 std::string FittedConstant::error_text() const { return constant->text(error_of_value()); }
 
