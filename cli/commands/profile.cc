@@ -9,7 +9,7 @@
 
 #include "app/answers/datasheet.h"
 #include "cli/commands/commands.h"
-#include "cli/devices/local_devices.h"
+#include "devices/local_devices.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"

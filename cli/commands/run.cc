@@ -8,17 +8,17 @@
 #include <ctime>
 #include <optional>
 
+#include "app/reports/times_json.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/memory_check.h"
-#include "cli/devices/local_devices.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
-#include "cli/views/times_view.h"
 #include "core/base/leading_number.h"
 #include "core/base/standard_streams.h"
 #include "core/json/json_document.h"
 #include "core/model/model_support.h"
+#include "devices/local_devices.h"
+#include "devices/memory_check.h"
 #include "reference_model/training/training.h"
 
 namespace tpsim::cli {

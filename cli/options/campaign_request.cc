@@ -20,6 +20,8 @@ constexpr std::array<Opt, kAssumptionCount> kAssumptionOptions = {
     Opt::kNodeMtbf,  Opt::kStorageBandwidth, Opt::kRestartTime, Opt::kRepairTime, Opt::kDowntime,
     Opt::kSpareNodes};
 
+constexpr double kMostAmount = 1e18;
+
 struct Unit {
   std::string_view name;
   double factor;
@@ -28,15 +30,16 @@ struct Unit {
 Result<double> amount_of(const Arguments& arguments, Opt opt, std::span<const Unit> units,
                          const char* what, const char* hint) {
   const std::string& text = *arguments[opt];
-  const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
+  LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
   std::string_view unit = std::string_view(text).substr(number.length);
+  if (arguments.numbers(opt) != nullptr) number.value = number_of(arguments, opt).value_or(0);
   while (unit.starts_with(' ')) unit.remove_prefix(1);
   const auto found =
       std::find_if(units.begin(), units.end(), [&](const Unit& one) { return one.name == unit; });
   if (number.length == 0 || found == units.end()) {
     return option_error(opt, fmt::format("'{}' is not {}", text, what), hint);
   }
-  if (!(number.value > 0 && number.value * found->factor < 1e15)) {
+  if (!(number.value > 0 && number.value * found->factor < kMostAmount)) {
     return option_error(opt, fmt::format("'{}' is out of range", text), "write a value above zero");
   }
   return number.value * found->factor;
@@ -73,20 +76,8 @@ Result<double> tokens_of(const Arguments& arguments) {
     return option_error(Opt::kTokens, "the number of training tokens is missing",
                         "write 366e9, 366B or 1T");
   }
-  const std::string& text = *arguments[Opt::kTokens];
-  // Accepts a number with an optional unit: "366e9", "366B", "1.5T".
-  const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
-  const std::string_view unit = std::string_view(text).substr(number.length);
-  const double factor = unit.empty()  ? 1
-                        : unit == "M" ? 1e6
-                        : unit == "B" ? 1e9
-                        : unit == "T" ? 1e12
-                                      : 0;
-  if (number.length == 0 || !(number.value * factor > 0)) {
-    return option_error(Opt::kTokens, fmt::format("'{}' is not a token count", text),
-                        "write 366e9, 366B or 1T");
-  }
-  return number.value * factor;
+  constexpr Unit kUnits[] = {{"", 1}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
+  return amount_of(arguments, Opt::kTokens, kUnits, "a token count", "write 366e9, 366B or 1T");
 }
 
 Result<BatchRamp> ramp_of(const Arguments& arguments) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -204,7 +205,8 @@ std::string_view written_instead(std::string_view name);
 // for --offload params. Empty for other values.
 std::string_view possible_instead(std::string_view option, std::string_view value);
 
-// Parsed command line, with one text per option. The text of a switch is empty.
+// Parsed command line, with one text per option. The text of a switch is empty. Requests of
+// programs state numbers as numbers.
 class Arguments {
  public:
   Command command{};
@@ -224,10 +226,21 @@ class Arguments {
   const std::optional<std::string>& operator[](Opt opt) const {
     return texts_[static_cast<std::size_t>(opt)];
   }
+  // Returns the numbers of an option that was set by numbers; null if it was set by a text.
+  const std::vector<double>* numbers(Opt opt) const {
+    const auto found = numbers_.find(opt);
+    return found == numbers_.end() ? nullptr : &found->second;
+  }
   void set(Opt opt, std::string text) { texts_[static_cast<std::size_t>(opt)] = std::move(text); }
+  // `text` is for messages.
+  void set(Opt opt, std::string text, std::vector<double> numbers) {
+    set(opt, std::move(text));
+    numbers_[opt] = std::move(numbers);
+  }
 
  private:
   std::array<std::optional<std::string>, kOptCount> texts_;
+  std::map<Opt, std::vector<double>> numbers_;
 };
 
 }  // namespace tpsim::cli

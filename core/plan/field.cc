@@ -3,15 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
+#include "core/plan/ratio.h"
 
 namespace tpsim {
 namespace {
-
-constexpr double kThousandths = 1000, kGreatestRatio = 1e6;
 
 std::string dashed_name(const FieldFacts& field) {
   std::string name(field.option.empty() ? field.key : field.option);
@@ -104,11 +102,8 @@ Result<std::int64_t> parse_value(const FieldFacts& field, std::string_view text)
       return word_in(field, text);
     }
     case FieldKind::kWordOrRatio: {
-      const auto ratio = parse_number<double>(text);
-      if (ratio && *ratio >= 1 && *ratio <= kGreatestRatio) {
-        return static_cast<std::int64_t>(std::lround(*ratio * kThousandths));
-      }
-      return word_in(field, text);
+      const auto ratio = ratio_value(parse_number<double>(text).value_or(0));
+      return ratio ? *ratio : word_in(field, text);
     }
     case FieldKind::kSet: return set_in(field, text);
   }
