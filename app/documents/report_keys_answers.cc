@@ -170,6 +170,28 @@ constexpr ReportKey kEventDifferenceKeys[] = {
 constexpr ReportKey kMemoryReportKeys[] = {
     {"plan", "run", "the plan"},
     {"stages", "list of peak", "memory of each stage when its tensors are at their peak"},
+    {"measured", "measured_snapshot?", "with --snapshot: memory of the run"},
+};
+
+constexpr ReportKey kMeasuredSnapshotKeys[] = {
+    {"rank stage", "whole", "rank that recorded the snapshot, and its pipeline stage"},
+    {"events", "whole", "number of recorded events"},
+    {"missing_bytes", "number", "size of the request that ran out of memory; 0: none did"},
+    {"compared", "list of compared_bytes", "measured and predicted memory"},
+    {"live", "list of site_memory", "contents of the measured memory at its peak, largest first"},
+};
+
+constexpr ReportKey kComparedBytesKeys[] = {
+    {"what", "text",
+     "`allocated`: by tensors at the peak; `reserved`: by the allocator; `kept over the step` and "
+     "`temporary at the peak`: parts of `allocated`"},
+    {"measured_bytes predicted_bytes", "number", "of one rank"},
+};
+
+constexpr ReportKey kSiteMemoryKeys[] = {
+    {"site", "text", "where it was allocated: file, line and function"},
+    {"blocks", "whole", "number of allocations"},
+    {"bytes", "number", "their size"},
 };
 
 constexpr ReportKey kPeakKeys[] = {
@@ -327,6 +349,9 @@ constexpr ReportObject kAnswerObjects[] = {
     {"memory_report", "heading", kMemoryReportKeys},
     {"peak", "", kPeakKeys},
     {"live_memory", "", kLiveMemoryKeys},
+    {"measured_snapshot", "", kMeasuredSnapshotKeys},
+    {"compared_bytes", "", kComparedBytesKeys},
+    {"site_memory", "", kSiteMemoryKeys},
     {"program_report", "heading", kProgramKeys},
     {"part_program", "", kPartProgramKeys},
     {"phase", "", kPhaseKeys},

@@ -115,6 +115,25 @@ JsonValue peak_json(const PeakMemory& peak) {
                       {"live", json_array(peak.live, live_json)}});
 }
 
+JsonValue compared_bytes_json(const ComparedBytes& row) {
+  return json_object({{"what", row.what},
+                      {"measured_bytes", row.measured.value()},
+                      {"predicted_bytes", row.predicted.value()}});
+}
+
+JsonValue site_json(const SiteMemory& site) {
+  return json_object({{"site", site.site}, {"blocks", site.blocks}, {"bytes", site.bytes.value()}});
+}
+
+JsonValue snapshot_json(const ComparedSnapshot& measured) {
+  return json_object({{"rank", measured.rank},
+                      {"stage", measured.stage},
+                      {"events", measured.peak.events},
+                      {"missing_bytes", measured.peak.missing.value()},
+                      {"compared", json_array(measured.rows, compared_bytes_json)},
+                      {"live", json_array(measured.peak.live, site_json)}});
+}
+
 }  // namespace
 
 JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
@@ -127,10 +146,11 @@ JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
 }
 
 JsonValue memory_report(const NamedScenario& named, const PlannedRun& run,
-                        std::span<const PeakMemory> peaks) {
+                        const MemoryAnswer& answer) {
   JsonValue json = report_head("tpsim-memory-report/1", named, gpu_count(run.plan));
   json.set("plan", run_json(run));
-  json.set("stages", json_array(peaks, peak_json));
+  json.set("stages", json_array(answer.peaks, peak_json));
+  if (answer.measured) json.set("measured", snapshot_json(*answer.measured));
   add_assumed(json, named.assumed);
   return json;
 }

@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "app/answers/memory_answer.h"
 #include "app/answers/plan_answers.h"
 #include "app/answers/program_difference.h"
 #include "app/scenario/named_scenario.h"
@@ -45,7 +46,7 @@ JsonValue program_difference_report(const NamedScenario& named, const PlannedRun
 // "tpsim-memory-report/1": one plan with its prediction, and what each stage's memory contains at
 // its peak.
 JsonValue memory_report(const NamedScenario& named, const PlannedRun& run,
-                        std::span<const PeakMemory> peaks);
+                        const MemoryAnswer& answer);
 
 // Adds "assumed" to a report if some inputs are not stated.
 void add_assumed(JsonValue& report, const Assumed& assumed);

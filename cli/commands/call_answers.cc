@@ -193,7 +193,7 @@ std::vector<CallKeyword> call_keywords(Command command) {
   return keywords_without(
       std::array{Opt::kJson, Opt::kMarkdown, Opt::kSave, Opt::kTrace, Opt::kOutputFolder,
                  Opt::kPlot, Opt::kQuiet, Opt::kColor, Opt::kScaling, Opt::kMaxGap, Opt::kSteps,
-                 Opt::kDevice, Opt::kPlanFile},
+                 Opt::kDevice, Opt::kPlanFile, Opt::kSaveSnapshot},
       command);
 }
 

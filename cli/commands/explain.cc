@@ -1,15 +1,20 @@
 // tpsim explain: every term of a prediction with formula, inputs and source. The plan comes from a
 // plan file or options, as for simulate; with --gpus it is the best plan of a search.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
+#include "app/answers/memory_answer.h"
 #include "app/reports/answer_json.h"
 #include "app/reports/report_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/options/values.h"
 #include "cli/views/explain_view.h"
+#include "core/base/files.h"
 #include "core/json/json_document.h"
+#include "core/plan/rank_layout.h"
 #include "core/scenario/plan_json.h"
 
 namespace tpsim::cli {
@@ -53,18 +58,46 @@ Result<Explanation> explain_program(const Arguments& arguments, const NamedScena
                      program_text(terminal, named, run, programs), plan_file_of(named, run.plan)};
 }
 
-Result<Explanation> explain_memory(const NamedScenario& named, const PlannedRun& run,
-                                   const Terminal& terminal) {
-  TPSIM_TRY(const StepMemory step, step_memory(named.scenario, run.plan));
-  return Explanation{memory_report(named, run, step.peaks),
-                     memory_text(terminal, named, run, step.peaks), plan_file_of(named, run.plan)};
+// Writes the snapshot that --save-snapshot asks for: of the stage of --rank, else of the fullest.
+Result<std::string> write_snapshot(const Arguments& arguments, const NamedScenario& named,
+                                   const Plan& plan, const MemoryAnswer& answer,
+                                   const MemoryRequest& request) {
+  if (!arguments.has(Opt::kSaveSnapshot)) return std::string();
+  const std::string& path = *arguments[Opt::kSaveSnapshot];
+  const std::int64_t stage = arguments.has(Opt::kRank) ? coordinates(plan, request.rank).pp
+                                                       : fullest_stage(answer.peaks).stage;
+  TPSIM_TRY_STATUS(
+      write_file_atomically(path, to_pickle(predicted_snapshot(named.scenario, plan, stage))));
+  return fmt::format("\nwrote the memory of stage {} to {}: open it at pytorch.org/memory_viz\n",
+                     stage, printable(path));
+}
+
+Result<Explanation> explain_memory(const Arguments& arguments, const NamedScenario& named,
+                                   const PlannedRun& run, const Terminal& terminal) {
+  TPSIM_TRY(const std::int64_t rank,
+            integer_of(arguments, Opt::kRank, 0, {0, gpu_count(run.plan) - 1}));
+  const MemoryRequest request{{named, run}, arguments[Opt::kSnapshot].value_or(""), rank};
+  TPSIM_TRY(const MemoryAnswer answer, memory_answer(request));
+  TPSIM_TRY(const std::string wrote, write_snapshot(arguments, named, run.plan, answer, request));
+  return Explanation{memory_report(named, run, answer),
+                     memory_text(terminal, named, run, answer) + wrote,
+                     plan_file_of(named, run.plan)};
+}
+
+// Refuses options that have no effect without --program or --memory.
+Status check_details(const Arguments& arguments) {
+  if (!arguments.has(Opt::kProgram)) {
+    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kAfter, Opt::kDiff}, "add --program"));
+  }
+  if (arguments.has(Opt::kMemory)) return Ok{};
+  return refuse(arguments, {Opt::kSnapshot, Opt::kSaveSnapshot, Opt::kRank}, "add --memory");
 }
 
 // Returns what --memory or --program asks for, else the terms of the step.
 Result<Explanation> explain_plan(const Arguments& arguments, const NamedScenario& named,
                                  const PlannedRun& run, const Terminal& terminal,
                                  const std::string& heading = "") {
-  if (arguments.has(Opt::kMemory)) return explain_memory(named, run, terminal);
+  if (arguments.has(Opt::kMemory)) return explain_memory(arguments, named, run, terminal);
   if (arguments.has(Opt::kProgram)) return explain_program(arguments, named, run, terminal);
   return Explanation{explain_report(named, run), heading + explanation_text(terminal, named, run),
                      plan_file_of(named, run.plan)};
@@ -72,9 +105,10 @@ Result<Explanation> explain_plan(const Arguments& arguments, const NamedScenario
 
 Result<Explanation> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
                                 const Terminal& terminal) {
-  constexpr std::array kOfRows = {Opt::kRuns,    Opt::kRow,      Opt::kCluster, Opt::kStack,
-                                  Opt::kProfile, Opt::kNodeGbps, Opt::kProgram, Opt::kAfter,
-                                  Opt::kDiff,    Opt::kMemory,   Opt::kDiff,    Opt::kJson};
+  constexpr std::array kOfRows = {Opt::kRuns,         Opt::kRow,      Opt::kCluster, Opt::kStack,
+                                  Opt::kProfile,      Opt::kNodeGbps, Opt::kProgram, Opt::kAfter,
+                                  Opt::kDiff,         Opt::kMemory,   Opt::kRank,    Opt::kSnapshot,
+                                  Opt::kSaveSnapshot, Opt::kJson};
   for (const OptionRow& option : option_rows()) {
     const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
     if (!meant)
@@ -110,6 +144,7 @@ Result<Explanation> explain_what_if(const ExplainRequest& request, const Termina
 
 Result<Explanation> explain(const Arguments& arguments, const std::optional<PlanFile>& file,
                             const Terminal& terminal) {
+  TPSIM_TRY_STATUS(check_details(arguments));
   if (arguments.has(Opt::kRuns)) return explain_row(arguments, file, terminal);
   TPSIM_TRY_STATUS(
       refuse(arguments, {Opt::kRow}, "add --runs: the option names a row of its table"));

@@ -78,6 +78,8 @@ enum class Opt : std::uint8_t {
   kWhyNot,
   kWhatIf,
   kMemory,
+  kSnapshot,
+  kSaveSnapshot,
   kProgram,
   kAfter,
   kDiff,

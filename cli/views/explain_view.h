@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "app/answers/explain_answers.h"
+#include "app/answers/memory_answer.h"
 #include "app/answers/program_difference.h"
 #include "app/answers/run_answers.h"
 #include "cli/options/options.h"
 #include "cli/options/terminal.h"
-#include "sim/memory/peak_memory.h"
 #include "sim/step/rank_programs.h"
 
 namespace tpsim::cli {
@@ -30,9 +30,10 @@ std::string program_difference_text(const Terminal& terminal, const NamedScenari
                                     const PlannedRun& run, const SimulatedPlan& other,
                                     const std::vector<PartDifference>& parts);
 
-// Lists the contents of the fullest stage's memory at its peak.
+// Lists the contents of the fullest stage's memory at its peak; with a snapshot of a run, those of
+// the rank's stage and the comparison.
 std::string memory_text(const Terminal& terminal, const NamedScenario& named, const PlannedRun& run,
-                        std::span<const PeakMemory> peaks);
+                        const MemoryAnswer& answer);
 
 std::string why_not_text(const Terminal& terminal, const WhyNotAnswer& all);
 std::string what_if_text(const Terminal& terminal, const WhatIfAnswer& answers);

@@ -230,6 +230,17 @@ std::string step_row(const Terminal& terminal, const Prediction& predicted) {
 
 }  // namespace
 
+namespace {
+
+// Names the two conventions by which frameworks count the FLOPs of causal attention.
+std::string convention_row(const Terminal& terminal, const Prediction& predicted) {
+  return row(
+      terminal, "", "in logs: {} (torchtitan, whole causal mask), {} (Megatron, half of the mask)",
+      rate_text(predicted.model_tflops_per_gpu), rate_text(predicted.half_mask_tflops_per_gpu));
+}
+
+}  // namespace
+
 std::string headline_view(const Terminal& terminal, const Prediction& predicted) {
   const std::string fits =
       fits_in_memory(predicted, kRefusedChance)
@@ -240,6 +251,7 @@ std::string headline_view(const Terminal& terminal, const Prediction& predicted)
          row(terminal, "speed", "{} model TFLOP/s per GPU (MFU {})",
              terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
              percent_text(predicted.mfu)) +
+         convention_row(terminal, predicted) +
          row(terminal, "memory", "{}", memory_line(terminal, predicted)) +
          row(terminal, "fits", "{}", fits);
 }
@@ -252,8 +264,7 @@ std::string prediction_view(const Terminal& terminal, const Prediction& predicte
               terminal.paint(rate_text(predicted.hardware_tflops_per_gpu), Ink::kBold),
               terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
               percent_text(predicted.mfu));
-  text += row(terminal, "", "{} model TFLOP/s with half of the causal mask, as Megatron logs it",
-              rate_text(predicted.half_mask_tflops_per_gpu));
+  text += convention_row(terminal, predicted);
   text += row(terminal, "memory", "{}", memory_line(terminal, predicted));
   if (predicted.host_memory > Bytes()) {
     text += row(terminal, "host", "{} of {} GiB host memory per node for the offloaded optimizer",

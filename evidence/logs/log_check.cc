@@ -127,11 +127,6 @@ void judge_rates(const Scenario& scenario, const Plan& plan, const Prediction& p
                  check.model_tflops, peak)});
 }
 
-Bytes allocator_share(const StageMemory& memory) {
-  const auto buffers = static_cast<std::size_t>(MemoryCategory::kCommunication);
-  return memory.total() - memory.context - memory.by_category[buffers];
-}
-
 Result<std::vector<StageReserved>> reserved_by_stage(const Plan& plan, const Prediction& predicted,
                                                      const TrainingLog& log) {
   std::map<std::int64_t, Bytes> stages;
@@ -187,6 +182,11 @@ void add_experts(const Scenario& scenario, const Plan& plan, const TrainingLog& 
 }
 
 }  // namespace
+
+Bytes allocator_share(const StageMemory& memory) {
+  const auto buffers = static_cast<std::size_t>(MemoryCategory::kCommunication);
+  return memory.total() - memory.context - memory.by_category[buffers];
+}
 
 double share_of_peak(const Scenario& scenario, const Plan& plan, Seconds step) {
   const Flops flops = half_mask_flops_per_step(scenario.model, plan.global_batch);

@@ -58,6 +58,10 @@ struct LogCheck {
   double memory_gap() const;
 };
 
+// Returns the part of a stage's memory that PyTorch's allocator holds: without CUDA context and
+// NCCL buffers.
+Bytes allocator_share(const StageMemory& memory);
+
 // Returns the MFU relative to the plan's GEMM peak, counting half of causal attention. A value
 // above 1 shows that the measurement is wrong.
 double share_of_peak(const Scenario& scenario, const Plan& plan, Seconds step);

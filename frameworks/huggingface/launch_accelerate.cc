@@ -72,7 +72,7 @@ Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size
       kind, fsdp, mixed_precision(file.plan.dtype), size.nodes, gpus);
 }
 
-LaunchOptions accelerate_arguments(const PlanFile& file) {
+LaunchOptions accelerate_arguments(const PlanFile& file, const SoftwareParts& parts) {
   const Plan& plan = file.plan;
   LaunchOptions options;
   options.add("--per_device_train_batch_size", plan.micro_batch);
@@ -83,6 +83,10 @@ LaunchOptions accelerate_arguments(const PlanFile& file) {
   }
   options.add("--attn_implementation",
               plan.attention == AttentionKind::kFlash ? "flash_attention_2" : "eager");
+  // The default depends on the version of PyTorch (OptimizerNames in training_args.py).
+  options.add("--optim",
+              parts.optimizer_kernel == KernelFusion::kFused ? "adamw_torch_fused" : "adamw_torch");
+  if (parts.compile) options.add("--torch_compile", "true");
   return options;
 }
 

@@ -174,8 +174,12 @@ void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
   if (in.flag("liger_rope", liger)) parts[StackPart::kRotaryKernel] = 0;
   const bool glu = any_flag(in, {"liger_glu_activation", "liger_swiglu"});
   if (liger || glu) parts[StackPart::kActivationKernel] = 0;
-  const std::string optimizer = any_text(in, {"optim", "optimizer"}).value_or("adamw_torch");
-  if (optimizer == "adamw_torch_fused") parts[StackPart::kOptimizerKernel] = 0;
+  const auto stated = any_text(in, {"optim", "optimizer"});
+  const std::string optimizer = stated.value_or("adamw_torch");
+  if (stated == "adamw_torch_fused" || stated == "adamw_torch") {
+    parts[StackPart::kOptimizerKernel] = static_cast<std::int64_t>(
+        stated == "adamw_torch" ? KernelFusion::kTorch : KernelFusion::kFused);
+  }
   if (optimizer != "adamw_torch" && optimizer != "adamw_torch_fused" && optimizer != "adamw_hf" &&
       optimizer != "adamw_apex_fused") {
     in.fail(fmt::format("the optimizer {} changes the plan and is not modelled", optimizer),

@@ -33,7 +33,8 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
                                 PartValues& parts, LeftSettings& left);
 Result<std::string> nanotron_yaml(const PlanFile& file);
 Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size);
-LaunchOptions accelerate_arguments(const PlanFile& file);  // of the training script
+// Returns the arguments of the training script. `parts` is the plan's software.
+LaunchOptions accelerate_arguments(const PlanFile& file, const SoftwareParts& parts);
 Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
                                        const ImportInputs& inputs);
 

@@ -123,7 +123,7 @@ void compare_options(const std::vector<LaunchOption>& options, const JsonValue& 
     const bool is_list = option.value.find_first_of("[(|") != std::string::npos;  // other syntax
     if (resolved == nullptr || resolved->as<JsonValue::Object>() != nullptr || is_list) continue;
     const std::string text = option_text(*resolved);
-    if (is_same(stated, text)) {
+    if (is_same(stated == "true" ? "" : stated, text)) {
       ++judgement.held;
     } else {
       judgement.changed.push_back({option.name, stated.empty() ? "on" : stated,
@@ -206,7 +206,6 @@ Result<Case> case_of(LaunchStack stack, const std::vector<LaunchFile>& files,
   if (stack == LaunchStack::kTorchTitan) out.given.set("model", titan_shape_of(model));
   if (stack == LaunchStack::kAccelerate) {
     TPSIM_TRY_STATUS(add_config(files, kAccelerateYamlFile, out));
-    out.options.clear();  // arguments of the training script, which accelerate does not read
   }
   if (stack == LaunchStack::kMegatronDeepSpeed) {
     TPSIM_TRY_STATUS(add_config(files, kDeepSpeedConfigFile, out));

@@ -93,8 +93,8 @@ Result<Files> export_nemo(const PlanFile& file, const LaunchSize& size, const St
   launcher.add("--config-file", kYamlFile);
   return Files{
       shell_file(LaunchStack::kNemo, file, size, launcher, expert_lines(file, size, software)),
-      {kYamlFile, fmt::format("mixed_precision: {}\n", precision.recipe) +
-                      nemo_yaml(precision.others, nemo_layers(file.model, options.all()))}};
+      {kYamlFile,
+       precision.yaml + nemo_yaml(precision.others, nemo_layers(file.model, options.all()))}};
 }
 
 Result<Files> export_torchtitan(const PlanFile& file, const LaunchSize& size) {
@@ -110,9 +110,11 @@ Result<Files> export_nanotron(const PlanFile& file, const LaunchSize& size) {
                {kNanotronYamlFile, std::move(yaml)}};
 }
 
-Result<Files> export_accelerate(const PlanFile& file, const LaunchSize& size) {
+Result<Files> export_accelerate(const PlanFile& file, const LaunchSize& size,
+                                const StackSpec& software) {
   TPSIM_TRY(std::string yaml, accelerate_yaml(file, size));
-  return Files{shell_file(LaunchStack::kAccelerate, file, size, accelerate_arguments(file), ""),
+  const LaunchOptions arguments = accelerate_arguments(file, software.parts);
+  return Files{shell_file(LaunchStack::kAccelerate, file, size, arguments, ""),
                {kAccelerateYamlFile, std::move(yaml)}};
 }
 
@@ -125,7 +127,7 @@ Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSi
     case LaunchStack::kNemo: return export_nemo(file, size, software);
     case LaunchStack::kTorchTitan: return export_torchtitan(file, size);
     case LaunchStack::kNanotron: return export_nanotron(file, size);
-    case LaunchStack::kAccelerate: return export_accelerate(file, size);
+    case LaunchStack::kAccelerate: return export_accelerate(file, size, software);
     case LaunchStack::kSlurm:
     case LaunchStack::kKubernetes: break;
   }

@@ -25,13 +25,13 @@ std::vector<FlatSetting> nemo_layers(const ModelSpec& model,
 // added to `differences`; if it is null, they are errors.
 Status take_nemo_layers(const ModelSpec& model, std::vector<FlatSetting>& settings,
                         std::vector<std::string>* differences);
-// The name of the precision recipe ("null": none) that sets dtype, FP8 recipe and gradient dtype,
-// and the options that it does not set. The recipe overwrites other values of its keys.
+// The setting "mixed_precision" as YAML, which sets dtype, FP8 recipe and gradient dtype and
+// overwrites other values of its keys, and the options that it does not set.
 struct NemoPrecision {
-  std::string recipe;
+  std::string yaml;  // the name of a recipe, or its fields if no named recipe has the plan's
   LaunchOptions others;
 };
-// Error if no recipe has the plan's dtypes.
+// Error for dtypes that Megatron-Bridge lacks.
 Result<NemoPrecision> nemo_precision(const Plan& plan, const LaunchOptions& megatron);
 // Converts NeMo settings to Megatron's options. Unknown settings are added to `left`, with `path`
 // and line.

@@ -1,5 +1,5 @@
 // Precision recipes of Megatron-Bridge and NeMo, which set dtype, FP8 or FP4 recipe and the dtype
-// of reduced gradients by one name.
+// of reduced gradients by one name. Other combinations are a section with the recipe's fields.
 //
 // Sources: training/mixed_precision.py and runtime_config_update() of Megatron-Bridge 067f987.
 #include <fmt/format.h>
@@ -22,15 +22,18 @@ struct PrecisionRecipe {
   std::string_view format;  // FP8 or FP4 format; empty: all GEMMs have 16 bits
   std::string_view recipe;
   bool gathers = false;  // all-gathers weights in 8 bits
+  // Whether a plan is predicted otherwise: the recipe keeps the first and last block in 16 bits, or
+  // gathers weights in 4 bits.
+  bool differs = false;
 };
 constexpr PrecisionRecipe kPrecisions[] = {
     {"mixed", "", ""},
     {"with_fp8_mixed", "hybrid", "delayed", true},
     {"with_fp8_delayed_scaling_mixed", "hybrid", "delayed", true},
-    {"with_fp8_current_scaling_mixed", "hybrid", "tensorwise", true},
+    {"with_fp8_current_scaling_mixed", "hybrid", "tensorwise", true, true},
     {"with_fp8_subchannel_scaling_mixed", "hybrid", "blockwise"},
     {"with_mxfp8_mixed", "e4m3", "mxfp8", true},
-    {"with_nvfp4_mixed", "e2m1", "nvfp4"},
+    {"with_nvfp4_mixed", "e2m1", "nvfp4", false, true},
 };
 
 Result<std::vector<FlatSetting>> settings_of_precision(std::string name) {
@@ -101,6 +104,42 @@ std::string value_of(const LaunchOptions& options, std::string_view name) {
   return found == nullptr ? "" : found->value;
 }
 
+// Returns the gradient dtype of the named recipes.
+DType reduced_by_recipe(DType dtype) { return dtype == DType::kBFloat16 ? DType::kFloat32 : dtype; }
+
+// Returns the fields of MixedPrecisionConfig that the FP8 or FP4 recipe of a plan needs.
+std::string quantized_fields(const Plan& plan, const LaunchOptions& megatron,
+                             const std::string& recipe) {
+  if (recipe.empty()) return "";
+  if (recipe == "nvfp4") {
+    return fmt::format("  fp4: {}\n  fp4_recipe: nvfp4\n", value_of(megatron, "--fp4-format"));
+  }
+  std::string text = fmt::format("  fp8: {}\n  fp8_recipe: {}\n  fp8_param_gather: {}\n",
+                                 value_of(megatron, "--fp8-format"), recipe, plan.fp8_param_gather);
+  if (recipe == "delayed") text += "  fp8_amax_history_len: 1024\n  fp8_amax_compute_algo: max\n";
+  if (recipe == "mxfp8" && plan.fp8_param_gather) {  // required by ConfigContainer.validate()
+    text += "  reuse_grad_buf_for_mxfp8_param_ag: true\n";
+  }
+  return text;
+}
+
+// Returns the section that states a precision without a name. Megatron-Bridge creates the object
+// (_apply_overrides() in training/utils/omegaconf_utils.py).
+std::string precision_section(const Plan& plan, const std::string& fields) {
+  const bool is_brain = plan.dtype == DType::kBFloat16;
+  constexpr std::string_view kDtype = "  {}:\n    _target_: torch.{}\n    _call_: false\n";
+  std::string text = fmt::format(
+      "mixed_precision:\n"
+      "  _target_: megatron.bridge.training.mixed_precision.MixedPrecisionConfig\n"
+      "  {}: true\n",
+      name_of(plan.dtype));
+  for (const char* const key : {"params_dtype", "pipeline_dtype"}) {
+    text += fmt::format(fmt::runtime(kDtype), key, is_brain ? "bfloat16" : "float16");
+  }
+  return text + fmt::format("  grad_reduce_in_fp32: {}\n{}", plan.gradient_dtype == DType::kFloat32,
+                            fields);
+}
+
 }  // namespace
 
 Result<NemoPrecision> nemo_precision(const Plan& plan, const LaunchOptions& megatron) {
@@ -108,37 +147,28 @@ Result<NemoPrecision> nemo_precision(const Plan& plan, const LaunchOptions& mega
   for (const LaunchOption& option : megatron.all()) {
     if (!matches_any(option.name, kSetByRecipe)) result.others.add(option.name, option.value);
   }
-  const auto refused = [](const std::string& what, const char* why) {
-    return cannot_express(LaunchStack::kNemo, what, why);
-  };
   if (plan.dtype == DType::kFloat32) {
-    result.recipe = "null";
+    result.yaml = "mixed_precision: null\n";
     return result;
   }
-  const DType reduced = plan.dtype == DType::kBFloat16 ? DType::kFloat32 : plan.dtype;
-  if (plan.gradient_dtype != reduced) {
-    return refused(
+  if (plan.gradient_dtype != DType::kFloat32 && plan.gradient_dtype != plan.dtype) {
+    return cannot_express(
+        LaunchStack::kNemo,
         fmt::format("{} gradients with {}", name_of(plan.gradient_dtype), name_of(plan.dtype)),
-        "its precision recipes reduce gradients in fp32 with bf16, and in fp16 with fp16");
+        "it reduces gradients in fp32 or in the dtype of the weights");
   }
-  const std::string format =
-      value_of(megatron, "--fp8-format") + value_of(megatron, "--fp4-format");
   const std::string recipe =
       value_of(megatron, "--fp8-recipe") + value_of(megatron, "--fp4-recipe");
   for (const PrecisionRecipe& row : kPrecisions) {
     if (row.recipe != recipe || row.name == "with_fp8_mixed") continue;
-    if (row.gathers != plan.fp8_param_gather) {
-      return refused(fmt::format("precision {} with weights gathered in {} bits",
-                                 name_of(plan.precision), row.gathers ? 16 : 8),
-                     row.gathers
-                         ? "its recipe gathers weights in 8 bits: add --fp8-param-gather on"
-                         : "its recipe gathers weights in 16 bits: add --fp8-param-gather off");
-    }
-    result.recipe = fmt::format("{}_{}", name_of(plan.dtype), row.name);
+    const bool is_named = !row.differs && row.gathers == plan.fp8_param_gather &&
+                          plan.gradient_dtype == reduced_by_recipe(plan.dtype);
+    result.yaml = is_named ? fmt::format("mixed_precision: {}_{}\n", name_of(plan.dtype), row.name)
+                           : precision_section(plan, quantized_fields(plan, megatron, recipe));
     return result;
   }
-  return refused(fmt::format("precision {}", name_of(plan.precision)),
-                 "it has no precision recipe of this kind");
+  return cannot_express(LaunchStack::kNemo, fmt::format("precision {}", name_of(plan.precision)),
+                        "it has no precision recipe of this kind");
 }
 
 }  // namespace tpsim

@@ -17,7 +17,8 @@ std::string work_text(const PlanView& view, const TimelineSpan& span) {
   if (stage >= view.costs.stages.size() || local >= view.costs.stages[stage].chunks.size())
     return "";
   const ChunkCost& chunk = view.costs.chunk(view.costs.stages[stage], local);
-  const PhaseCost& phase = span.kind == SpanKind::kForward ? chunk.forward : chunk.backward;
+  const bool is_forward = span.kind == SpanKind::kForward;
+  const PhaseCost& phase = chunk.tasks[is_forward ? TaskKind::kForward : TaskKind::kBackward];
   std::string text = fmt::format("\n\n{} blocks", chunk.blocks);
   if (chunk.is_first) text += " and the embedding";
   if (chunk.is_last) text += " and the head";

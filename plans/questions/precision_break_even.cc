@@ -24,7 +24,9 @@ Seconds block_time(const Scenario& scenario, const Plan& plan, std::int64_t hidd
   wide.model = with_width(with_block_kind(scenario.model, 0), hidden, plan.degrees.tp);
   LayerPricer pricer(wide);
   const ChunkCost block = chunk_cost(pricer, plan, {.blocks = 1});
-  return block.forward.time.alone() + block.backward.time.alone();
+  Seconds time;
+  for (const PhaseCost& task : block.tasks) time += task.time.alone();
+  return time;
 }
 
 class Finder {

@@ -17,12 +17,12 @@ from tpsim._program import Answer
 
 __all__ = [
     "Assumption", "CalibrateReport", "CalibratedRow", "CampaignCost", "CampaignReport",
-    "CampaignTime", "Checkpoints", "CompareReport", "ComparedPlan", "ExplainReport", "Finding",
-    "FittedConstant", "FittedPart", "LiveMemory", "LogReport", "Memory", "MemoryBreakEven",
+    "CampaignTime", "Checkpoints", "CompareReport", "ComparedBytes", "ComparedPlan", "ExplainReport", "Finding",
+    "FittedConstant", "FittedPart", "LiveMemory", "LogReport", "MeasuredSnapshot", "Memory", "MemoryBreakEven",
     "MemoryReport", "Mend", "PartProgram", "PeakMemory", "Phase", "Plan", "PlanBreakEven",
     "PlanReport", "Prediction", "Profile", "ProgramPhase", "ProgramReport", "Replanned", "Replays",
     "Report", "RunCollective", "RunOp", "RunReport", "ScaledSize", "ScalingReport", "Search",
-    "Sensitivity", "ShapeChange", "ShapeFinding", "SimulateReport", "Sources", "StageMemory",
+    "Sensitivity", "ShapeChange", "ShapeFinding", "SimulateReport", "SiteMemory", "Sources", "StageMemory",
     "StageReserved", "Term", "TermDifference", "TrainedStep", "TriedParts", "ValidatedRun",
     "ValidationReport", "ValidationSummary", "WhatIfReport", "WhyNotReport",
 ]
@@ -445,10 +445,38 @@ class PeakMemory(Value):
     live: Tuple[LiveMemory, ...]
 
 
+class ComparedBytes(Value):
+    """Measured and predicted memory of one rank."""
+
+    what: str
+    measured_bytes: float
+    predicted_bytes: float
+
+
+class SiteMemory(Value):
+    """Memory that one place of a program has allocated."""
+
+    site: str
+    blocks: int
+    bytes: float
+
+
+class MeasuredSnapshot(Value):
+    """A memory snapshot of PyTorch, compared with the prediction."""
+
+    rank: int
+    stage: int
+    events: int
+    missing_bytes: float
+    compared: Tuple[ComparedBytes, ...]
+    live: Tuple[SiteMemory, ...]
+
+
 class MemoryReport(SimulateReport):
     """One plan with the contents of each stage's memory at its peak."""
 
     stages: Tuple[PeakMemory, ...] = ()
+    measured: Optional[MeasuredSnapshot] = None
 
 
 class TermDifference(Value):

@@ -120,6 +120,41 @@ def provider_of(overrides):
     return Provider
 
 
+TARGET = "_target_"  # names the class or object of a section, as in OmegaConf
+
+
+def created(section, prefix):
+    """Returns the object that a section with a `_target_` describes, as instantiate() of Megatron-Bridge does.
+
+    `section` maps keys below the prefix, with dots, to values.
+    """
+    module, _, name = section[TARGET].rpartition(".")
+    target = getattr(importlib.import_module(module), name)
+    if section.get("_call_") is False:
+        return target
+    fields = {}
+    for key, value in section.items():
+        name, _, rest = key.partition(".")
+        if rest == TARGET:
+            inner = {one[len(name) + 1:]: other for one, other in section.items() if one.startswith(name + ".")}
+            fields[name] = created(inner, f"{prefix}.{name}")
+        elif not rest and name != TARGET:
+            fields[name] = value
+    unknown = [name for name in fields if not hasattr(target, name)]
+    if unknown:
+        raise Rejected(f"{prefix}.{unknown[0]} is not a setting")
+    return target(**fields)
+
+
+def with_sections(config, overrides):
+    """Sets the sections that describe an object. Returns the other overrides."""
+    sections = [key.partition(".")[0] for key in overrides if key.count(".") == 1 and key.endswith("." + TARGET)]
+    for section in sections:
+        setattr(config, section, created({key[len(section) + 1:]: value for key, value in overrides.items()
+                                          if key.startswith(section + ".")}, section))
+    return {key: value for key, value in overrides.items() if key.partition(".")[0] not in sections}
+
+
 def override(config, key, value):
     """Sets one setting like apply_overrides() of Megatron-Bridge. Raises Rejected if a section is missing."""
     from megatron.bridge.utils.activation_map import str_to_dtype  # pylint: disable=import-error,import-outside-toplevel
@@ -151,11 +186,11 @@ def megatron_bridge(file, sources):
         config.model = provider_of(overrides)(**{name: shape[name] for name in SHAPE if name in shape})
         if any(key.startswith("comm_overlap.") for key in overrides) and config.comm_overlap is None:
             config.comm_overlap = CommOverlapConfig(tp_comm_overlap=False)
-        for key, value in overrides.items():
+        for key, value in with_sections(config, overrides).items():
             override(config, key, value)
         config.dataset.seq_length = config.model.seq_length  # exported files do not state the data
         runtime_config_update(config)
-        return {key: value_at(config, key) for key in overrides}
+        return {key: value_at(config, key) for key in overrides if not key.endswith(("." + TARGET, "._call_"))}
     return with_stubs(judged(work), finder)
 
 

@@ -1,17 +1,26 @@
-"""Checks a configuration file of accelerate with the code of `accelerate launch`.
-
-Arguments of the training script belong to transformers and are not checked.
+"""Checks a configuration file of accelerate with the code of `accelerate launch`, and the arguments of the training
+script with transformers' TrainingArguments if a checkout contains transformers.
 """
 import os
+import pathlib
+import sys
 
 from . import check, plain, simple_yaml
+from .strict_options import Rejected
 
 FSDP = "fsdp_config."
+NO_TRAINER = "transformers is not in a checkout: its TrainingArguments did not check the arguments"
+# Arguments of TRL's scripts that transformers' TrainingArguments lacks: SFTConfig and ModelConfig.
+OF_SCRIPTS = ("--max_length", "--attn_implementation")
 
 
 def accelerate(file, sources):
     given, finder = check.prepared(file, sources, "accelerate")
     os.environ["USE_TORCH_XLA"] = "0"
+    notes = []
+    has_trainer = any((pathlib.Path(folder) / "transformers" / "training_args.py").is_file() for folder in sys.path)
+    if has_trainer:  # instead of the stand-in for recipes
+        finder.replaced.pop("transformers", None)
 
     def work():
         import yaml  # pylint: disable=import-error,import-outside-toplevel
@@ -28,8 +37,30 @@ def accelerate(file, sources):
             else environments.prepare_simple_launcher_cmd_env(parsed)[1]
         os.environ.update(environment)
         stated = flat(simple_yaml.load(path.read_text(encoding="utf-8")))
-        return {key: resolved(key, parsed, config, plugin_of(parsed, environment)) for key in stated}
-    return check.with_stubs(check.judged(work), finder)
+        settings = {key: resolved(key, parsed, config, plugin_of(parsed, environment)) for key in stated}
+        if has_trainer:
+            settings.update(trainer_settings(given.get("arguments", [])))
+        else:
+            notes.append(NO_TRAINER)
+        return settings
+    answer = check.with_stubs(check.judged(work), finder)
+    if notes:
+        answer["notes"] = notes
+    return answer
+
+
+def trainer_settings(words):
+    """Returns the arguments of the training script as transformers resolves them."""
+    from transformers import hf_argparser, training_args  # pylint: disable=import-error,import-outside-toplevel
+    training_args.is_torch_bf16_gpu_available = lambda: True
+    training_args.TrainingArguments.device = None
+    parser = hf_argparser.HfArgumentParser(training_args.TrainingArguments)
+    trainer, rest = parser.parse_args_into_dataclasses(args=["--output_dir", "out", *words], return_remaining_strings=True)
+    unknown = [word for word in rest if word.startswith("--") and word not in OF_SCRIPTS]
+    if unknown:
+        raise Rejected(f"unrecognized arguments: {' '.join(unknown)}")
+    return {word[2:]: plain.Walk().plain(getattr(trainer, word[2:], None)) for word in words
+            if word.startswith("--") and word not in OF_SCRIPTS}
 
 
 def plugin_of(parsed, environment):

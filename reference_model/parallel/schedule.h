@@ -14,12 +14,14 @@
 
 #include <cstdint>
 
+#include "core/base/enum_words.h"
 #include "core/plan/plan.h"
 
 namespace tpsim {
 
 enum class TaskKind : std::uint8_t { kForward, kBackward };
-inline constexpr std::size_t kTaskKindCount = static_cast<std::size_t>(TaskKind::kBackward) + 1;
+inline constexpr auto kTaskKinds = all_up_to<TaskKind::kBackward>();
+inline constexpr std::size_t kTaskKindCount = kTaskKinds.size();
 
 struct PipelineTask {
   TaskKind kind{};

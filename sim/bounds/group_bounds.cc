@@ -29,11 +29,13 @@ GroupBounds::Work& GroupBounds::Work::operator+=(const Work& other) {
 }
 
 void GroupBounds::Layer::add(const Layer& other, double count) {
-  const auto times = [&](const Work& work) {
-    return Work{count * work.device, count * work.host, count * work.alone};
-  };
-  forward += times(other.forward);
-  backward += times(other.backward);
+  for (const TaskKind task : kTaskKinds) {
+    Work& sum = (*this)[task];
+    const Work& work = other[task];
+    sum.device += count * work.device;
+    sum.host += count * work.host;
+    sum.alone += count * work.alone;
+  }
 }
 
 namespace {
@@ -46,8 +48,9 @@ Work work_in(const HostDeviceTime& time) {
 }  // namespace
 
 GroupBounds::Layer GroupBounds::layer_of(const LayerCost& cost) {
-  Layer layer{work_in<Work>(cost.forward.time), work_in<Work>(cost.backward.time)};
-  layer.backward += work_in<Work>(cost.accumulate.time);
+  Layer layer;
+  for (const TaskKind task : kTaskKinds) layer[task] = work_in<Work>(cost[task].time);
+  layer[TaskKind::kBackward] += work_in<Work>(cost.accumulate.time);
   return layer;
 }
 
@@ -63,7 +66,9 @@ GroupBounds::Layer GroupBounds::block_of(const Plan& plan, std::int64_t kind) {
   const auto least = [](const Work& a, const Work& b) {
     return Work{std::min(a.device, b.device), std::min(a.host, b.host), std::max(a.alone, b.alone)};
   };
-  return {least(kept.forward, again.forward), least(kept.backward, again.backward)};
+  Layer layer;
+  for (const TaskKind task : kTaskKinds) layer[task] = least(kept[task], again[task]);
+  return layer;
 }
 
 const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
@@ -90,7 +95,7 @@ const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
   // The exchange of delayed scales adds time that depends on the cut, so the upper bound is
   // infinite.
   if (exchanges_scales(pricer_.scenario().stack, plan)) {
-    layers.ends.forward.alone = layers.ends.backward.alone = std::numeric_limits<double>::max();
+    for (Work& task : layers.ends) task.alone = std::numeric_limits<double>::max();
   }
   layers.all = layers.ends;
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
@@ -111,7 +116,8 @@ const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
     double left, highest;
   };
   const auto of = [&](const Plan& whole, std::int64_t kind) {
-    const MemoryChange& forward = pricer_.layer_memory(LayerKind::kBlock, whole, kind).forward;
+    const LayerMemory& memory = pricer_.layer_memory(LayerKind::kBlock, whole, kind);
+    const MemoryChange& forward = memory[TaskKind::kForward];
     // With activation offload, a block may leave nothing on the device.
     const bool may_offload = pricer_.scenario().stack.parts.offload_layers > 0;
     return Block{may_offload ? 0 : total(forward.left), total(forward.highest)};
@@ -123,7 +129,8 @@ const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
     left.blocks.push_back(std::min(block.left, other.left));
     left.highest.push_back(std::min(block.highest, other.highest));
   }
-  left.embedding = total(pricer_.layer_memory(LayerKind::kEmbedding, plan).forward.left);
+  left.embedding =
+      total(pricer_.layer_memory(LayerKind::kEmbedding, plan)[TaskKind::kForward].left);
   return left;
 }
 
@@ -234,12 +241,13 @@ double GroupBounds::host_of_chunk(const Plan& plan) const {
 // Returns a lower bound of the time of forward and backward: the larger of device and host time,
 // for each pass separately if the host waits between passes.
 double GroupBounds::work_of(const Plan& plan, const Layer& layer) const {
-  const Work &f = layer.forward, &b = layer.backward;
-  if (plan.degrees.pp == 1) {
-    return std::max(f.device + b.device, host_of_chunk(plan) + f.host + b.host);
+  const bool waits = plan.degrees.pp > 1 && !host_runs_ahead(plan);
+  double device = 0, host = plan.degrees.pp > 1 ? 0 : host_of_chunk(plan);
+  for (const Work& task : layer) {
+    device += waits ? std::max(task.device, task.host) : task.device;
+    host += task.host;
   }
-  if (host_runs_ahead(plan)) return std::max(f.device + b.device, f.host + b.host);
-  return std::max(f.device, f.host) + std::max(b.device, b.host);
+  return waits ? device : std::max(device, host);
 }
 
 double GroupBounds::wire_wait_time(const TransferCost& transfer) const {
@@ -286,8 +294,9 @@ GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutF
                      2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(transfer));
   const double way = m * own + before * (transfer.wire.value() + per_chunk);
   // If the host runs ahead, its time for forward may count in backward, so it is left out here.
-  const double host = host_runs_ahead(plan) ? 0 : ahead.forward.host;
-  return {way + std::max(ahead.forward.device, host), way + work_of(plan, ahead)};
+  const Work& forward = ahead[TaskKind::kForward];
+  const double host = host_runs_ahead(plan) ? 0 : forward.host;
+  return {way + std::max(forward.device, host), way + work_of(plan, ahead)};
 }
 
 // Returns lower bounds of the end of the step for a stage with at least these blocks. Assumes the
@@ -304,8 +313,9 @@ GroupBounds::End GroupBounds::end_of(const Plan& plan, const std::vector<std::in
     end += count * fixed.of_layers.blocks[kind]->end;
   }
   const double gathers = static_cast<double>(plan.virtual_stages) * transfer.gather.value();
-  const Seconds backward(stage.backward.alone + gathers);
-  const Seconds forward(stage.forward.alone + gathers + stack.host.per_micro_batch.value());
+  const Seconds backward(stage[TaskKind::kBackward].alone + gathers);
+  const Seconds forward(stage[TaskKind::kForward].alone + gathers +
+                        stack.host.per_micro_batch.value());
   const Seconds gather = end[StepEndPart::kParameterGather];
   const Seconds tail = std::min(before_norm(stack, end, backward).total(),
                                 before_norm(stack, end, Seconds()).total());
@@ -339,8 +349,9 @@ GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& c
   const double step = (1 + stack.uncalibrated_overhead) * kGroupRounding *
                       (least + norm_.value() + stack.host.per_step.value());
   const auto m = static_cast<double>(micro_batches(plan));
-  const double busy = m * (layers.all.forward.device + layers.all.backward.device) /
-                      static_cast<double>(plan.degrees.pp);
+  double busy = 0;
+  for (const Work& task : layers.all) busy += task.device;
+  busy = m * busy / static_cast<double>(plan.degrees.pp);
   return {Seconds(step), Seconds(kGroupRounding * busy)};
 }
 

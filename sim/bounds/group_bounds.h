@@ -45,8 +45,7 @@ class GroupBounds {
     double alone = 0;             // upper bound
     Work& operator+=(const Work& other);
   };
-  struct Layer {
-    Work forward, backward;
+  struct Layer : ByTask<Work> {
     void add(const Layer& other, double count);
   };
   struct Layers {

@@ -80,8 +80,7 @@ PlanBounds::Chunk& PlanBounds::times_of(const Plan& plan, const ChunkKind& kind)
 
 const PassTimes& PlanBounds::pass_of(Chunk& chunk, std::int64_t chunks) const {
   if (chunk.pass_among != chunks) {
-    chunk.pass =
-        pass_times(pricer_.scenario().stack, chunk.times.forward, chunk.times.backward, chunks);
+    chunk.pass = pass_times(pricer_.scenario().stack, chunk.times, chunks);
     chunk.pass_among = chunks;
   }
   return chunk.pass;
@@ -200,7 +199,7 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
   prepare(plan, cut);
   const auto left_by = [&](bool recomputes, std::int64_t kind) {
     const Plan whole = with_whole_recompute(plan, recomputes);
-    return total(pricer_.layer_memory(LayerKind::kBlock, whole, kind).forward.left);
+    return total(pricer_.layer_memory(LayerKind::kBlock, whole, kind)[TaskKind::kForward].left);
   };
   // With several kinds of blocks, uses the smallest saved activations and the largest saving.
   double kept = left_by(false, 0);
@@ -239,16 +238,18 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const ChunkKind& kind = cut.chunks[static_cast<std::size_t>(stage.chunks[i])];
     Chunk& chunk = times_of(plan, kind);
-    const PassTimes& pass = pass_of(chunk, std::ssize(stage.chunks));
-    const Seconds forward = pass.forward + (kind.is_first ? Seconds() : transfer_.gather);
-    const Seconds backward = pass.backward + (kind.is_last ? Seconds() : transfer_.gather);
-    if (i == 0) {
-      bound.forward = forward;
-      bound.backward = backward;
+    PassTimes pass = pass_of(chunk, std::ssize(stage.chunks));
+    if (!kind.is_first) pass[TaskKind::kForward] += transfer_.gather;
+    if (!kind.is_last) pass[TaskKind::kBackward] += transfer_.gather;
+    if (i == 0) bound.first = pass;
+    backwards += pass[TaskKind::kBackward];
+    Seconds device, all;
+    for (const TaskKind task : kTaskKinds) {
+      device += chunk.times[task].device;
+      all += pass[task];
     }
-    backwards += backward;
-    bound.device += m * (chunk.times.forward.device + chunk.times.backward.device);
-    bound.own += m * (forward + backward);
+    bound.device += m * device;
+    bound.own += m * all;
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
     // The receive of the stage's first input is not counted here: ends_of() counts it before the
     // first task.
@@ -261,15 +262,16 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
   const FixedCost& fixed = *stage_fixed_[kind_of_stage];
   bound.tail = before_norm(stack, fixed.end, backwards).total();
-  bound.update = update_time(fixed.end) +
-                 exposed_gather(stack, fixed.end[StepEndPart::kParameterGather], bound.forward);
+  bound.update =
+      update_time(fixed.end) + exposed_gather(stack, fixed.end[StepEndPart::kParameterGather],
+                                              bound.first[TaskKind::kForward]);
   return bound;
 }
 
 Seconds PlanBounds::own_without_pipeline(const Plan& plan, const Chunk& chunk) const {
   const HostDeviceTime forward =
-      single_stage_forward(pricer_.scenario().stack, chunk.times.forward);
-  return repeat(then(forward, chunk.times.backward), micro_batches(plan)).alone();
+      single_stage_forward(pricer_.scenario().stack, chunk.times[TaskKind::kForward]);
+  return repeat(then(forward, chunk.times[TaskKind::kBackward]), micro_batches(plan)).alone();
 }
 
 Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
@@ -289,20 +291,20 @@ PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
   Seconds start;
   for (const StageRun& run : cut.runs) {
     const StageBound& stage = stages_[static_cast<std::size_t>(run.kind)];
-    start += static_cast<double>(run.count) * (stage.forward + wire);
+    start += static_cast<double>(run.count) * (stage.first[TaskKind::kForward] + wire);
   }
   Ends ends;
   Seconds reached;
   for (auto run = cut.runs.rbegin(); run != cut.runs.rend(); ++run) {
     const StageBound& stage = stages_[static_cast<std::size_t>(run->kind)];
     const auto count = static_cast<double>(run->count);
-    start -= stage.forward + wire;  // forward of the run's last stage
+    start -= stage.first[TaskKind::kForward] + wire;  // forward of the run's last stage
     // If senders wait, `hop` includes the stage's own send, and the first stage sends no gradient.
     // Otherwise `hop` includes the transfer that the stage waits for.
     const bool is_first = cut.stages[static_cast<std::size_t>(run->kind)].is_first;
-    const Seconds hop = stage.backward + (is_first && waits ? Seconds() : wire);
+    const Seconds hop = stage.first[TaskKind::kBackward] + (is_first && waits ? Seconds() : wire);
     reached = std::max(start + stage.own, reached + hop) + (count - 1) * hop;
-    start -= (count - 1) * (stage.forward + wire);
+    start -= (count - 1) * (stage.first[TaskKind::kForward] + wire);
     ends.meeting = std::max(ends.meeting, reached + stage.tail);
   }
   ends.pipeline = reached;

@@ -68,11 +68,11 @@ class PlanBounds {
   };
   // Times of a kind of stage in the pipeline.
   struct StageBound {
-    Seconds forward, backward;  // of its first chunk, for one micro-batch
-    Seconds own;                // all tasks and sends of the stage in a step
-    Seconds device;             // device time of the tasks
-    Seconds tail;               // from the last task to the global norm
-    Seconds update;             // from the norm to the end of the step
+    PassTimes first;  // of its first chunk, with the gathers of received tensors
+    Seconds own;      // all tasks and sends of the stage in a step
+    Seconds device;   // device time of the tasks
+    Seconds tail;     // from the last task to the global norm
+    Seconds update;   // from the norm to the end of the step
   };
   // Cache key of moments: the kind of stage, by address, and the number of micro-batches up to
   // which more of them change the peak (PeakMoments::deciding_micro_batches()).

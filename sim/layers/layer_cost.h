@@ -3,6 +3,7 @@
 
 #include "costs/host_device_time.h"
 #include "costs/op_cost.h"
+#include "sim/layers/by_task.h"
 #include "sim/layers/memory_change.h"
 #include "sim/layers/priced_parts.h"
 
@@ -20,14 +21,10 @@ PhaseCost then(const PhaseCost& first, const PhaseCost& second);
 PhaseCost repeat(const PhaseCost& once, std::int64_t n);
 
 // Costs of a layer for one micro-batch.
-struct LayerCost {
-  PhaseCost forward, backward;
-  PhaseCost accumulate;  // after the chunk's backward: adds gradients to the accumulation buffer
-};
+using LayerCost = LayerTasks<PhaseCost>;
 
 // Memory of a layer, known from the trace without pricing.
-struct LayerMemory {
-  MemoryChange forward, backward, accumulate;
+struct LayerMemory : LayerTasks<MemoryChange> {
   double gradients =
       0;  // bytes of unsharded gradients that backward allocates besides the persistent ones
 };

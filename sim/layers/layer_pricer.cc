@@ -156,7 +156,7 @@ LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::i
   LayerInputs inputs{scenario(), plan, model};
   if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
     const LayerMemory& full = layer_memory(kind, with_whole_recompute(plan, true), block);
-    inputs.checkpoint = full.forward.left[memory_index::kActivations];
+    inputs.checkpoint = full[TaskKind::kForward].left[memory_index::kActivations];
   }
   return lower(kind, trace, inputs, passes);
 }
@@ -175,9 +175,11 @@ LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const Plan& plan, s
   const auto memory = [&](std::initializer_list<LayerPhase> phases) {
     return memory_change(layer, phases, granularity);
   };
-  const LayerMemory all{memory({LayerPhase::kForward}),
-                        memory({LayerPhase::kRecompute, LayerPhase::kBackward}),
-                        memory({LayerPhase::kAccumulate}), whole_gradients(layer)};
+  LayerMemory all;
+  all[TaskKind::kForward] = memory({LayerPhase::kForward});
+  all[TaskKind::kBackward] = memory({LayerPhase::kRecompute, LayerPhase::kBackward});
+  all.accumulate = memory({LayerPhase::kAccumulate});
+  all.gradients = whole_gradients(layer);
   return {std::make_shared<const LoweredLayer>(std::move(layer)), all};
 }
 

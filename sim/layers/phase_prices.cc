@@ -144,11 +144,11 @@ PhaseCost LayerPricer::price_phase(const LoweredLayer& layer, LayerPhase which, 
 LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const LayerMemory& memory,
                                    const Plan& plan) {
   const auto priced = [&](LayerPhase phase) { return price_phase(layer, phase, plan); };
-  LayerCost cost{priced(LayerPhase::kForward),
-                 then(priced(LayerPhase::kRecompute), priced(LayerPhase::kBackward)),
-                 priced(LayerPhase::kAccumulate)};
-  cost.forward.memory = memory.forward;
-  cost.backward.memory = memory.backward;
+  LayerCost cost;
+  cost[TaskKind::kForward] = priced(LayerPhase::kForward);
+  cost[TaskKind::kBackward] = then(priced(LayerPhase::kRecompute), priced(LayerPhase::kBackward));
+  cost.accumulate = priced(LayerPhase::kAccumulate);
+  for (const TaskKind task : kTaskKinds) cost[task].memory = memory[task];
   cost.accumulate.memory = memory.accumulate;
   return cost;
 }

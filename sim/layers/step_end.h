@@ -50,10 +50,8 @@ inline HostDeviceTime single_stage_forward(const StackSpec& stack, const HostDev
   return then(HostDeviceTime{fixed, Seconds(), fixed}, forward);
 }
 
-// Times for which one micro-batch's forward and backward through a chunk occupy a pipeline stage.
-struct PassTimes {
-  Seconds forward, backward;
-};
+// Times for which one micro-batch's tasks in a chunk occupy a pipeline stage.
+using PassTimes = ByTask<Seconds>;
 
 // Returns whether the host runs ahead of the device across tasks. With overlapped P2P and
 // interleaved chunks, the stream and not the host waits for a receive.
@@ -62,19 +60,27 @@ inline bool runs_ahead(const StackSpec& stack, std::int64_t chunks) {
 }
 
 // If the host runs ahead, host time counts only where the host is slower than the device over
-// forward and backward together. Otherwise the host waits for every receive, and every pass begins
+// all tasks together. Otherwise the host waits for every receive, and every pass begins
 // with empty queues.
-inline PassTimes pass_times(const StackSpec& stack, const HostDeviceTime& forward,
-                            const HostDeviceTime& backward, std::int64_t chunks) {
-  const Seconds alone = forward.alone() + stack.host.per_micro_batch;
-  if (!runs_ahead(stack, chunks)) return {alone, backward.alone()};
-  const Seconds forward_host = std::max(Seconds(), alone - forward.device);
-  const Seconds backward_host = std::max(Seconds(), backward.alone() - backward.device);
-  const Seconds both = forward_host + backward_host;
-  if (both <= Seconds()) return {forward.device, backward.device};
-  const HostDeviceTime once = then(single_stage_forward(stack, forward), backward);
-  const double shown = std::max(0.0, (period(once) - once.device) / both);
-  return {forward.device + shown * forward_host, backward.device + shown * backward_host};
+inline PassTimes pass_times(const StackSpec& stack, const ByTask<HostDeviceTime>& tasks,
+                            std::int64_t chunks) {
+  PassTimes times;
+  for (const TaskKind task : kTaskKinds) times[task] = tasks[task].alone();
+  times[TaskKind::kForward] += stack.host.per_micro_batch;
+  if (!runs_ahead(stack, chunks)) return times;
+  HostDeviceTime once = single_stage_forward(stack, tasks[TaskKind::kForward]);
+  PassTimes host;
+  Seconds all_host;
+  for (const TaskKind task : kTaskKinds) {
+    if (task != TaskKind::kForward) once = then(once, tasks[task]);
+    host[task] = std::max(Seconds(), times[task] - tasks[task].device);
+    all_host += host[task];
+    times[task] = tasks[task].device;
+  }
+  if (all_host <= Seconds()) return times;
+  const double shown = std::max(0.0, (period(once) - once.device) / all_host);
+  for (const TaskKind task : kTaskKinds) times[task] += shown * host[task];
+  return times;
 }
 
 }  // namespace tpsim

@@ -36,8 +36,7 @@ struct PhaseMoves {
   Seconds time;
 };
 
-struct LayerMoves {
-  PhaseMoves forward, backward, accumulate;
+struct LayerMoves : LayerTasks<PhaseMoves> {
   TensorGroup output, input_gradient;  // tensors for the next layer
 };
 
@@ -67,9 +66,9 @@ class MovesOfLayer {
 
   PhaseMoves* moves_of(ProgramPhase phase) {
     switch (phase) {
-      case ProgramPhase::kForward: return &layer_.forward;
+      case ProgramPhase::kForward: return &layer_[TaskKind::kForward];
       case ProgramPhase::kRecompute:
-      case ProgramPhase::kBackward: return &layer_.backward;
+      case ProgramPhase::kBackward: return &layer_[TaskKind::kBackward];
       case ProgramPhase::kAccumulate: return &layer_.accumulate;
       default: return nullptr;
     }
@@ -233,14 +232,14 @@ class StageWalker {
   void forward(const TimelineSpan& span) {
     const Chunk& chunk = chunk_of(span);
     Seconds all;
-    for (const WalkedLayer& layer : chunk.layers) all += layer.moves->forward.time;
+    for (const WalkedLayer& layer : chunk.layers) all += (*layer.moves)[TaskKind::kForward].time;
     if (!chunk.kind.is_first) add(span.begin, costs_.transfer.bytes, kTransfer);
     double at = 0;
     for (const WalkedLayer& layer : chunk.layers) {
       const double copied =
-          layer.offloads ? layer.memory->forward.left[memory_index::kActivations] : 0;
+          layer.offloads ? (*layer.memory)[TaskKind::kForward].left[memory_index::kActivations] : 0;
       add(time_at(span, at), copied, kOnHost);
-      at = add_phase(span, at, layer.moves->forward, all, layer);
+      at = add_phase(span, at, (*layer.moves)[TaskKind::kForward], all, layer);
       add(time_at(span, at), -2 * copied, kOnHost);
     }
     if (!chunk.kind.is_last) {
@@ -252,7 +251,7 @@ class StageWalker {
     const Chunk& chunk = chunk_of(span);
     Seconds all;
     for (const WalkedLayer& layer : chunk.layers) {
-      all += layer.moves->backward.time + layer.moves->accumulate.time;
+      all += (*layer.moves)[TaskKind::kBackward].time + layer.moves->accumulate.time;
     }
     if (!chunk.kind.is_last) add(span.begin, costs_.transfer.bytes, kTransfer);
     const double narrow = habits_.narrow_gradients * stage_cost().fixed[memory_index::kGradients];
@@ -261,12 +260,13 @@ class StageWalker {
     double at = 0, behind = 0;
     for (auto layer = chunk.layers.rbegin(); layer != chunk.layers.rend(); ++layer) {
       const double copied =
-          layer->offloads ? layer->memory->forward.left[memory_index::kActivations] : 0;
+          layer->offloads ? (*layer->memory)[TaskKind::kForward].left[memory_index::kActivations]
+                          : 0;
       // The reductions of all blocks end before the embedding's backward.
       if (chunk.kind.is_first && std::next(layer) == chunk.layers.rend()) behind = 0;
       add(time_at(span, at), behind, kInReduction);
       add(time_at(span, at), 2 * copied, kOnHost);
-      at = add_phase(span, at, layer->moves->backward, all, *layer);
+      at = add_phase(span, at, (*layer->moves)[TaskKind::kBackward], all, *layer);
       add(time_at(span, at), -copied, kOnHost);
       add(time_at(span, at), -behind, kInReduction);
       behind = stays ? layer->memory->gradients : 0;

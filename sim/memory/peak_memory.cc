@@ -89,7 +89,8 @@ double bytes_of(const std::vector<LiveMemory>& live, MemoryCategory category) {
 }
 
 // Adds what the device's memory has besides tensors.
-void add_overheads(std::vector<LiveMemory>& live, const StageMemory& memory) {
+void add_overheads(PeakMemory& peak, const StageMemory& memory) {
+  std::vector<LiveMemory>& live = peak.live;
   const auto add = [&](MemoryCategory category, std::string_view label, double bytes) {
     if (bytes >= 1) live.push_back({whole_stage(category, label), bytes});
   };
@@ -100,12 +101,27 @@ void add_overheads(std::vector<LiveMemory>& live, const StageMemory& memory) {
   const double workspace = besides_tensors(MemoryCategory::kWorkspace);
   const double buffers = besides_tensors(MemoryCategory::kCommunication);
   add(MemoryCategory::kWorkspace, "workspace of libraries", workspace);
+  peak.tensors = peak.total();
   add(MemoryCategory::kCommunication, "buffers of communicators", buffers);
   add(MemoryCategory::kWorkspace, "context of the driver", memory.context.value());
   add(MemoryCategory::kWorkspace, "fragmentation", memory.fragmentation.value());
 }
 
 }  // namespace
+
+double PeakMemory::total() const {
+  double bytes = 0;
+  for (const LiveMemory& one : live) bytes += one.bytes;
+  return bytes;
+}
+
+void visit_memory(const Scenario& scenario, const Plan& plan, std::int64_t stage,
+                  const MemoryVisitor& visit) {
+  const Result<Timeline> timeline = simulate_timeline(scenario, plan);
+  TPSIM_CHECK(timeline.ok(), "the plan is not legal");
+  LayerPricer pricer(scenario);
+  walk_memory(pricer, plan, plan_costs(pricer, plan), *timeline, stage, visit);
+}
 
 Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan) {
   StepMemory step;
@@ -123,7 +139,7 @@ Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan) {
     walk(contents);
     PeakMemory peak{.stage = memory.stage, .live = contents.take()};
     if (contents.task() != kStepStart) peak.task = step.timeline.spans[contents.task()];
-    add_overheads(peak.live, memory);
+    add_overheads(peak, memory);
     std::stable_sort(peak.live.begin(), peak.live.end(),
                      [](const LiveMemory& a, const LiveMemory& b) { return a.bytes > b.bytes; });
     step.peaks.push_back(std::move(peak));

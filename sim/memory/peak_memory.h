@@ -24,6 +24,9 @@ struct PeakMemory {
   std::int64_t stage = 0;
   TimelineSpan task = {};        // in which the peak occurs
   std::vector<LiveMemory> live;  // largest first: tensors, and the overheads of StageMemory
+  double tensors = 0;            // bytes of tensors and of the libraries' workspace
+
+  double total() const;  // bytes of `live`
 };
 
 // Bytes of a stage's tensors by MemoryCategory.
@@ -39,6 +42,10 @@ struct StepMemory {
   std::vector<PeakMemory> peaks;       // by stage
   std::vector<MemorySamples> samples;  // by stage: peak and end of each task
 };
+
+// Calls `visit` with the memory of a stage over a step, as walk_memory(). The plan must be legal.
+void visit_memory(const Scenario& scenario, const Plan& plan, std::int64_t stage,
+                  const MemoryVisitor& visit);
 
 // Returns the memory over one step. Errors are those of simulate().
 Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan);

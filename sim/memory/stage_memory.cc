@@ -53,7 +53,10 @@ std::int64_t communicators(const Plan& plan) {
 ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, double transfer) {
   const double front = kind.is_first ? 0 : transfer;
   const double back = kind.is_last ? 0 : transfer;
-  return {task(front, chunk.forward, back), task(back, chunk.backward, front)};
+  ChunkMemory memory = chunk;
+  memory[TaskKind::kForward] = task(front, chunk[TaskKind::kForward], back);
+  memory[TaskKind::kBackward] = task(back, chunk[TaskKind::kBackward], front);
+  return memory;
 }
 
 StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
@@ -85,10 +88,11 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
     const auto in_flight = moments.in_flight(k);
     for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
       const auto n = static_cast<double>(in_flight[kind]);
-      for (std::size_t i = 0; i < level.size(); ++i) level[i] += n * kinds[kind]->forward.left[i];
+      const BytesByCategory& left = (*kinds[kind])[TaskKind::kForward].left;
+      for (std::size_t i = 0; i < level.size(); ++i) level[i] += n * left[i];
     }
     const PeakMoments::Task& task = moments.task(k);
-    const MemoryChange& change = kinds[static_cast<std::size_t>(task.chunk_kind)]->of(task.kind);
+    const MemoryChange& change = (*kinds[static_cast<std::size_t>(task.chunk_kind)])[task.kind];
     consider(level, change.highest, change.each, peak);
   }
   BytesByCategory update = stage.update;
@@ -141,8 +145,9 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& pla
   const MemoryOverheads overheads = memory_overheads(stack.memory, plan, costs.gradient_stand_ins);
   std::vector<ChunkMemory> chunks;
   for (const ChunkCost& chunk : costs.kinds) {
-    chunks.push_back(
-        with_transfers({chunk.forward.memory, chunk.backward.memory}, chunk, costs.transfer.bytes));
+    ChunkMemory memory;
+    for (const TaskKind task : kTaskKinds) memory[task] = chunk.tasks[task].memory;
+    chunks.push_back(with_transfers(memory, chunk, costs.transfer.bytes));
   }
   const StageCut& cut = costs.cut;
   std::vector<StageMemory> result;

@@ -85,7 +85,7 @@ class Run {
     const Picoseconds arrived = arrival(task.kind, chunk, task.micro_batch);
     if (arrived == kNotYet) return false;
 
-    const Picoseconds duration = times_.stages[at(index)].of(task.kind)[at(task.chunk)];
+    const Picoseconds duration = times_.stages[at(index)][task.kind][at(task.chunk)];
     Picoseconds begin = std::max(stage.finish, arrived);
     if (times_.receiver_waits && is_received(task.kind, chunk)) {
       begin = std::max(arrived, stage.finish + transfer_);
@@ -170,12 +170,13 @@ PipelineResult run_pipeline(const PipelineShape& shape, const PipelineTimes& tim
 Picoseconds pipeline_lower_bound(const PipelineShape& shape, const PipelineTimes& times) {
   Picoseconds bound = 0, way_in = 0, way_out = 0;
   for (const StageTimes& stage : times.stages) {
-    const Picoseconds own = shape.micro_batches * (sum(stage.forward) + sum(stage.backward));
+    Picoseconds own = 0;
+    for (const std::vector<Picoseconds>& tasks : stage) own += shape.micro_batches * sum(tasks);
     bound = std::max(bound, way_in + own + way_out);
     // Before its first task, the next stage waits only for the forward of this stage's first chunk.
     // After its last task, only the backward of this stage's first chunk follows.
-    way_in += stage.forward.front() + times.transfer;
-    way_out += stage.backward.front() + times.transfer;
+    way_in += stage[TaskKind::kForward].front() + times.transfer;
+    way_out += stage[TaskKind::kBackward].front() + times.transfer;
   }
   return bound;
 }

@@ -11,22 +11,12 @@
 #include "core/base/units.h"
 #include "core/program/timeline.h"
 #include "reference_model/parallel/schedule.h"
+#include "sim/layers/by_task.h"
 
 namespace tpsim {
 
 // Durations of one stage's tasks for one micro-batch, by local chunk.
-struct StageTimes {
-  std::vector<Picoseconds> forward;
-  std::vector<Picoseconds> backward;
-
-  const std::vector<Picoseconds>& of(TaskKind kind) const {
-    switch (kind) {
-      case TaskKind::kForward: return forward;
-      case TaskKind::kBackward: break;
-    }
-    return backward;
-  }
-};
+using StageTimes = ByTask<std::vector<Picoseconds>>;
 
 struct PipelineTimes {
   std::vector<StageTimes> stages;

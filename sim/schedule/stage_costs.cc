@@ -54,6 +54,10 @@ void hand_to_host(PhaseCost& forward, PhaseCost& backward) {
   hand_to_host(forward.memory, backward.memory);
 }
 void hand_to_host(HostDeviceTime&, HostDeviceTime&) {}
+template <class Phase>
+void hand_to_host(ByTask<Phase>& tasks) {
+  hand_to_host(tasks[TaskKind::kForward], tasks[TaskKind::kBackward]);
+}
 
 // Returns the bytes of a chunk's activations of one micro-batch that are offloaded to the host.
 Bytes offloaded_bytes(LayerPricer& pricer, const Plan& plan, const ChunkKind& chunk) {
@@ -62,7 +66,8 @@ Bytes offloaded_bytes(LayerPricer& pricer, const Plan& plan, const ChunkKind& ch
   for (const ChunkLayer& layer : chunk_layers(pricer.scenario(), plan, chunk)) {
     if (!layer.offloads) continue;
     const LayerMemory& block = pricer.layer_memory(layer.kind, plan_of(layer, plan), layer.block);
-    bytes += static_cast<double>(layer.count) * block.forward.left[memory_index::kActivations];
+    bytes += static_cast<double>(layer.count) *
+             block[TaskKind::kForward].left[memory_index::kActivations];
   }
   return Bytes(bytes);
 }
@@ -84,21 +89,25 @@ void wait_for_copy(const HostSpec& host, Bytes bytes, PhaseCost& phase) {
   phase.time = then(phase.time, seen);
 }
 
-// Returns forward and backward of a chunk; backward includes the accumulation of gradients. `Phase`
-// contains time, memory, or both.
+// Returns the tasks of a chunk; backward includes the accumulation of gradients. `Phase` contains
+// time, memory, or both.
 template <class Phase, class Layers>
-std::pair<Phase, Phase> composed(const Scenario& scenario, const Plan& plan, const ChunkKind& kind,
-                                 const Layers& layers_of) {
-  Phase forward, backward, accumulate;  // accumulation in the order of the parameter store
+ByTask<Phase> composed(const Scenario& scenario, const Plan& plan, const ChunkKind& kind,
+                       const Layers& layers_of) {
+  ByTask<Phase> tasks;
+  Phase accumulate;  // in the order of the parameter store
   for (const ChunkLayer& layer : chunk_layers(scenario, plan, kind)) {
-    const auto& cost = layers_of(layer.kind, plan_of(layer, plan), layer.block);
-    Phase once = cost.forward, back = cost.backward;
-    if (layer.offloads) hand_to_host(once, back);
-    forward = then(forward, repeat(once, layer.count));
-    backward = then(repeat(back, layer.count), backward);
+    const LayerTasks<Phase>& cost = layers_of(layer.kind, plan_of(layer, plan), layer.block);
+    ByTask<Phase> once = cost;
+    if (layer.offloads) hand_to_host(once);
+    for (const TaskKind task : kTaskKinds) {
+      const Phase all = repeat(once[task], layer.count);
+      tasks[task] = task == TaskKind::kForward ? then(tasks[task], all) : then(all, tasks[task]);
+    }
     accumulate = then(accumulate, repeat(cost.accumulate, layer.count));
   }
-  return {forward, then(backward, accumulate)};
+  tasks[TaskKind::kBackward] = then(tasks[TaskKind::kBackward], accumulate);
+  return tasks;
 }
 
 // Memory of backward if a layer's unsharded gradients are still in reduction during the backward of
@@ -119,8 +128,9 @@ class GradientsInReduction {
   void add(MemoryChange& all, const ChunkLayer& layer) {
     const LayerMemory& memory =
         pricer_.layer_memory(layer.kind, plan_of(layer, plan_), layer.block);
-    MemoryChange forward = memory.forward, backward = memory.backward;
-    if (layer.offloads) hand_to_host(forward, backward);
+    ByTask<MemoryChange> tasks = memory;
+    if (layer.offloads) hand_to_host(tasks);
+    const MemoryChange& backward = tasks[TaskKind::kBackward];
     // The reductions of all blocks end before the embedding's backward.
     if (layer.kind == LayerKind::kEmbedding) behind_ = 0;
     all = followed(all, backward);
@@ -152,6 +162,18 @@ void add(FixedCost& sum, const FixedCost& layer, std::int64_t count) {
   sum.host += n * layer.host;
 }
 
+// Adds the exchange of delayed scales and the copies of offloaded activations to forward and
+// backward of a chunk.
+template <class Phase>
+void add_exchanges(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind,
+                   const Phase& scales, ByTask<Phase>& tasks) {
+  const Bytes offloaded = offloaded_bytes(pricer, plan, kind);
+  for (const TaskKind task : {TaskKind::kForward, TaskKind::kBackward}) {
+    tasks[task] = then(tasks[task], scales);
+    wait_for_copy(pricer.scenario().cluster.host, offloaded, tasks[task]);
+  }
+}
+
 }  // namespace
 
 bool layer_gradients_stay(const StackSpec& stack, const Plan& plan) {
@@ -181,49 +203,41 @@ std::vector<ChunkLayer> chunk_layers(const Scenario& scenario, const Plan& plan,
 }
 
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
-  const auto phases = composed<PhaseCost>(
-      pricer.scenario(), plan, kind,
-      [&](LayerKind layer, const Plan& of, std::int64_t block) -> const LayerCost& {
-        return pricer.layer(layer, of, block);
-      });
-  const PhaseCost scales = pricer.scale_exchange(plan, kind.blocks);
-  ChunkCost cost{kind, then(phases.first, scales), then(phases.second, scales)};
-  const Bytes offloaded = offloaded_bytes(pricer, plan, kind);
-  wait_for_copy(pricer.scenario().cluster.host, offloaded, cost.forward);
-  wait_for_copy(pricer.scenario().cluster.host, offloaded, cost.backward);
+  ChunkCost cost{kind, composed<PhaseCost>(pricer.scenario(), plan, kind,
+                                           [&](LayerKind layer, const Plan& of,
+                                               std::int64_t block) -> const LayerCost& {
+                                             return pricer.layer(layer, of, block);
+                                           })};
+  add_exchanges(pricer, plan, kind, pricer.scale_exchange(plan, kind.blocks), cost.tasks);
   if (layer_gradients_stay(pricer.scenario().stack, plan)) {
-    cost.backward.memory = GradientsInReduction(pricer, plan).backward(kind);
+    cost.tasks[TaskKind::kBackward].memory = GradientsInReduction(pricer, plan).backward(kind);
   }
   return cost;
 }
 
 ChunkTimes chunk_times(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
-  struct LayerTimes {
-    HostDeviceTime forward, backward, accumulate;
-  };
-  const auto passes = composed<HostDeviceTime>(
+  ChunkTimes times = composed<HostDeviceTime>(
       pricer.scenario(), plan, kind, [&](LayerKind layer, const Plan& of, std::int64_t block) {
         const LayerCost& cost = pricer.layer(layer, of, block);
-        return LayerTimes{cost.forward.time, cost.backward.time, cost.accumulate.time};
+        LayerTasks<HostDeviceTime> of_layer;
+        for (const TaskKind task : kTaskKinds) of_layer[task] = cost[task].time;
+        of_layer.accumulate = cost.accumulate.time;
+        return of_layer;
       });
-  const HostDeviceTime scales = pricer.scale_exchange(plan, kind.blocks).time;
-  ChunkTimes times{then(passes.first, scales), then(passes.second, scales)};
-  const Bytes offloaded = offloaded_bytes(pricer, plan, kind);
-  wait_for_copy(pricer.scenario().cluster.host, offloaded, times.forward);
-  wait_for_copy(pricer.scenario().cluster.host, offloaded, times.backward);
+  add_exchanges(pricer, plan, kind, pricer.scale_exchange(plan, kind.blocks).time, times);
   return times;
 }
 
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
-  const auto phases = composed<MemoryChange>(
+  ChunkMemory memory = composed<MemoryChange>(
       pricer.scenario(), plan, kind,
       [&](LayerKind layer, const Plan& of, std::int64_t block) -> const LayerMemory& {
         return pricer.layer_memory(layer, of, block);
       });
   if (layer_gradients_stay(pricer.scenario().stack, plan)) {
-    return {phases.first, GradientsInReduction(pricer, plan).backward(kind)};
+    memory[TaskKind::kBackward] = GradientsInReduction(pricer, plan).backward(kind);
   }
-  return {phases.first, phases.second};
+  return memory;
 }
 
 FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan) {
@@ -297,12 +311,12 @@ PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs) {
     StageTimes& t = times.stages.emplace_back();
     for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
       const ChunkCost& chunk = costs.chunk(stage, i);
-      const Seconds gather_in = chunk.is_first ? Seconds() : costs.transfer.gather;
-      const Seconds gather_back = chunk.is_last ? Seconds() : costs.transfer.gather;
-      const PassTimes pass =
-          pass_times(stack, chunk.forward.time, chunk.backward.time, std::ssize(stage.chunks));
-      t.forward.push_back(to_picoseconds(pass.forward + gather_in));
-      t.backward.push_back(to_picoseconds(pass.backward + gather_back));
+      ChunkTimes of_chunk;
+      for (const TaskKind task : kTaskKinds) of_chunk[task] = chunk.tasks[task].time;
+      PassTimes pass = pass_times(stack, of_chunk, std::ssize(stage.chunks));
+      if (!chunk.is_first) pass[TaskKind::kForward] += costs.transfer.gather;
+      if (!chunk.is_last) pass[TaskKind::kBackward] += costs.transfer.gather;
+      for (const TaskKind task : kTaskKinds) t[task].push_back(to_picoseconds(pass[task]));
     }
   }
   times.transfer = to_picoseconds(costs.transfer.wire);

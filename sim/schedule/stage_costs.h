@@ -36,26 +36,14 @@ bool layer_gradients_stay(const StackSpec& stack, const Plan& plan);
 
 // Cost of one micro-batch through a chunk, without P2P transfers.
 struct ChunkCost : ChunkKind {
-  PhaseCost forward, backward;
+  ByTask<PhaseCost> tasks;
 };
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 // Times of chunk_cost() without memory.
-struct ChunkTimes {
-  HostDeviceTime forward, backward;
-};
+using ChunkTimes = ByTask<HostDeviceTime>;
 ChunkTimes chunk_times(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 // Memory of chunk_cost(); does not price the layers.
-struct ChunkMemory {
-  MemoryChange forward, backward;
-
-  const MemoryChange& of(TaskKind kind) const {
-    switch (kind) {
-      case TaskKind::kForward: return forward;
-      case TaskKind::kBackward: break;
-    }
-    return backward;
-  }
-};
+using ChunkMemory = ByTask<MemoryChange>;
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 
 // Costs per step of the layers of a model.

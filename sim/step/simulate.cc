@@ -115,7 +115,7 @@ Status check_countable(LayerPricer& pricer, const Plan& plan, const PlanCosts& c
   const HostCost& host = pricer.scenario().stack.host;
   Seconds chunk, ends;
   for (const ChunkCost& kind : costs.kinds) {
-    chunk = std::max({chunk, kind.forward.time.alone(), kind.backward.time.alone()});
+    for (const PhaseCost& task : kind.tasks) chunk = std::max(chunk, task.time.alone());
   }
   for (const StageCost& stage : costs.stages) {
     Seconds end;

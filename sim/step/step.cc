@@ -21,8 +21,8 @@ Seconds sum_of(const std::vector<Picoseconds>& times) {
 class SingleStage {
  public:
   SingleStage(const ChunkCost& chunk, const StackSpec& stack, const PipelineShape& shape)
-      : forward_(single_stage_forward(stack, chunk.forward.time)),
-        backward_(chunk.backward.time),
+      : forward_(single_stage_forward(stack, chunk.tasks[TaskKind::kForward].time)),
+        backward_(chunk.tasks[TaskKind::kBackward].time),
         forwards_first_(shape.schedule == ScheduleKind::kGpipe ? shape.micro_batches : 0) {}
 
   // Returns the time after the first `forwards` and `backwards`, in the order of the schedule.
@@ -70,13 +70,13 @@ void add_pipeline_terms(StepCost& cost, const PlanCosts& costs, const PipelineSh
   Seconds device, gathers;
   for (std::size_t c = 0; c < stage.chunks.size(); ++c) {
     const ChunkCost& chunk = costs.chunk(stage, c);
-    for (const PhaseCost* phase : {&chunk.forward, &chunk.backward}) {
+    for (const PhaseCost& task : chunk.tasks) {
       for (const StepTerm term : kWorkTerms) {
-        const Seconds time = m * phase->work[term];
+        const Seconds time = m * task.work[term];
         cost.terms[term] += time;
         device += time;
       }
-      cost.by_source += m * phase->by_source;
+      cost.by_source += m * task.by_source;
     }
     const double received = (chunk.is_first ? 0.0 : 1.0) + (chunk.is_last ? 0.0 : 1.0);
     gathers += m * received * costs.transfer.gather;
@@ -176,7 +176,8 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   Seconds meeting, most;
   std::vector<BeforeNorm> tails;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    tails.push_back(before_norm(stack, stages[s].end, sum_of(times.stages[s].backward)));
+    tails.push_back(
+        before_norm(stack, stages[s].end, sum_of(times.stages[s][TaskKind::kBackward])));
     const Seconds tail = tails.back().total();
     const Seconds own = to_seconds(cost.pipeline.busy[s] + cost.pipeline.sending[s]) + tail;
     meeting = std::max(meeting, to_seconds(cost.pipeline.finish[s]) + tail);
@@ -200,7 +201,7 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const StepEndCost& end = stages[s].end;
     const Seconds gather = exposed_gather(stack, end[StepEndPart::kParameterGather],
-                                          to_seconds(times.stages[s].forward.front()));
+                                          to_seconds(times.stages[s][TaskKind::kForward].front()));
     const Seconds update = update_time(end);
     ends.push_back({tails[s], update, gather});
     if (update + gather <= slowest) continue;

@@ -180,6 +180,84 @@ class FullyShardedDataParallelPlugin:
         assert name == os.environ["ACCELERATE_MIXED_PRECISION"]
 """,
 }
+TRAINER = {
+    "transformers/__init__.py": "",
+    "transformers/training_args.py": """
+from dataclasses import dataclass
+
+
+def is_torch_bf16_gpu_available():
+    return False
+
+
+@dataclass
+class TrainingArguments:
+    output_dir: str = ""
+    per_device_train_batch_size: int = 8
+    bf16: bool = False
+
+    def __post_init__(self):
+        if self.bf16 and not is_torch_bf16_gpu_available():
+            raise ValueError("this setup does not support bf16")
+        self.per_device_train_batch_size = abs(self.per_device_train_batch_size)
+""",
+    "transformers/hf_argparser.py": """
+from argparse import ArgumentParser
+
+
+class HfArgumentParser(ArgumentParser):
+    def __init__(self, kind):
+        super().__init__(allow_abbrev=False)
+        self.kind = kind
+        for name, type in kind.__annotations__.items():
+            self.add_argument("--" + name, type=type, default=getattr(kind, name))
+
+    def parse_args_into_dataclasses(self, args, return_remaining_strings):
+        known, rest = self.parse_known_args(args)
+        return self.kind(**vars(known)), rest
+""",
+}
+BRIDGE = {
+    **{f"megatron/{name}__init__.py": "" for name in (
+        "", "core/", "bridge/", "bridge/recipes/", "bridge/training/", "bridge/models/", "bridge/utils/")},
+    "megatron/bridge/training/config.py": """
+def runtime_config_update(config):
+    precision = config.mixed_precision
+    if precision.fp8 == "none" and precision.gathers:
+        raise ValueError("nothing to gather")
+    config.model.fp8 = precision.fp8
+""",
+    "megatron/bridge/training/comm_overlap.py": "class CommOverlapConfig:\n    pass\n",
+    "megatron/bridge/training/mixed_precision.py": """
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class MixedPrecisionConfig:
+    params: Any = None
+    fp8: str = "none"
+    gathers: bool = False
+""",
+    "megatron/bridge/utils/activation_map.py": "def str_to_dtype(name):\n    return name\n",
+    "megatron/bridge/recipes/common.py": """
+from types import SimpleNamespace
+
+
+def _pretrain_common():
+    return SimpleNamespace(mixed_precision="bf16_mixed", comm_overlap=None, dataset=SimpleNamespace())
+""",
+    "megatron/bridge/models/gpt_provider.py": """
+from dataclasses import dataclass
+
+
+@dataclass
+class GPTModelProvider:
+    num_layers: int = 2
+    seq_length: int = 16
+    fp8: str = "none"
+""",
+}
 
 
 class Judges(unittest.TestCase):
@@ -254,6 +332,34 @@ class Judges(unittest.TestCase):
         self.assertEqual(answer["settings"]["num_machines"], 1)
         self.assertIn("'bool' object", self.launcher("FSDP", "no")["message"])  # YAML 1.1 reads false
         self.assertIs(self.launcher("NO", "'no'")["settings"]["distributed_type"], False)
+
+    def trainer(self, *words):
+        return self.judge("accelerate", {**LAUNCHER, **TRAINER}, {
+            "file": "run.yaml", "environment": {}, "arguments": list(words)},
+            run_yaml="distributed_type: FSDP\nmixed_precision: bf16\nnum_machines: 1\n")
+
+    def test_transformers_reads_the_arguments_of_the_script(self):
+        answer = self.trainer("--per_device_train_batch_size", "-2", "--max_length", "64", "--bf16", "true")
+        self.assertTrue(answer["accepted"], answer)
+        self.assertEqual(answer["settings"]["per_device_train_batch_size"], 2)
+        self.assertNotIn("notes", answer)
+        for words, message in ((["--per_device_train_batch", "2"], "unrecognized arguments: --per_device_train_batch"),
+                               (["--per_device_train_batch_size", "two"], "invalid int value")):
+            self.assertIn(message, self.trainer(*words)["message"])
+        self.assertIn("transformers is not in a checkout", self.launcher("FSDP", "bf16")["notes"][0])
+
+    def bridge(self, **fields):
+        kind = "megatron.bridge.training.mixed_precision.MixedPrecisionConfig"
+        return self.judge("megatron-bridge", BRIDGE, {"environment": {}, "model": {"num_layers": 4}, "overrides": {
+            "model.seq_length": 32, "mixed_precision._target_": kind,
+            **{f"mixed_precision.{key}": value for key, value in fields.items()}}})
+
+    def test_megatron_bridge_creates_the_objects_of_sections(self):
+        answer = self.bridge(fp8="hybrid", gathers=True, **{"params._target_": "enum.Enum", "params._call_": False})
+        self.assertEqual(answer.get("settings"), {"model.seq_length": 32, "mixed_precision.fp8": "hybrid",
+                                                  "mixed_precision.gathers": True}, answer)
+        self.assertIn("nothing to gather", self.bridge(gathers=True)["message"])
+        self.assertIn("mixed_precision.fp9 is not a setting", self.bridge(fp9="hybrid")["message"])
 
     def test_a_checkout_of_another_framework_is_refused(self):
         given = {"overrides": {}, "arguments": [], "environment": {}, "file": "run.yaml"}

@@ -163,6 +163,17 @@ class SameAnswers(unittest.TestCase):
         peak = max(sum(live.bytes for live in stage.live) for stage in got.stages)
         self.assertAlmostEqual(peak / 2**30, got.predicted.memory_gib.peak, places=3)
 
+    def test_memory_snapshot(self):
+        path = os.path.join(tempfile.mkdtemp(), "rank0.pickle")
+        code, _, err = run("explain", "--model", "bloom-560m", "--memory", *SMALL_WORDS, "--save-snapshot", path)
+        self.assertEqual(code, 0, err)
+        with open(path, "rb") as file:
+            snapshot = pickle.load(file)
+        self.assertEqual(len(snapshot["device_traces"]), 1)
+        got = tpsim.explain(model="bloom-560m", memory=True, snapshot=path, **SMALL)
+        allocated = next(one for one in got.measured.compared if one.what == "allocated")
+        self.assertAlmostEqual(allocated.measured_bytes / allocated.predicted_bytes, 1, delta=0.1)
+
     def test_what_if(self):
         got = tpsim.explain(model="bloom-560m", gpus=8, global_batch=64, what_if=True)
         wanted = document(*"explain --model bloom-560m --gpus 8 --global-batch 64 --what-if".split())

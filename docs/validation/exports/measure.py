@@ -15,11 +15,13 @@ without --model has the same step, memory and P(OOM). A framework lacks a model 
 feature that its settings do not have.
 
 With --check, tpsim_recipes judges the files of all plans in one process, with the arguments that `tpsim export --check`
-would pass. --each runs `tpsim export --check` for each plan instead, which takes seconds per plan.
+would pass. --each runs `tpsim export --check` for each plan instead, which takes seconds per plan. With --cache, the plans
+are kept in a folder, and a later run with the same folder does not search again.
 """
 import argparse
 import collections
 import concurrent.futures
+import hashlib
 import json
 import os
 import pathlib
@@ -129,16 +131,15 @@ def value_of(text):
 
 
 def overrides_of(text):
-    """The settings of an exported YAML file by their keys: values, and sections of one level."""
-    overrides, section = {}, ""
+    """The settings of an exported YAML file by their keys, with dots between sections."""
+    overrides, sections = {}, []
     for line in text.splitlines():
         key, _, value = line.strip().partition(":")
-        if line and not line.startswith((" ", "#")):
-            section = key
-            if value.strip():
-                overrides[key] = value_of(value.strip())
-        elif line.startswith(" "):
-            overrides[f"{section}.{key}"] = value_of(value.strip())
+        if line.startswith("#"):
+            continue
+        sections = sections[:(len(line) - len(line.lstrip())) // 2] + [key]
+        if value.strip():
+            overrides[".".join(sections)] = value_of(value.strip())
     return overrides
 
 
@@ -189,6 +190,25 @@ def verdicts(arguments):
     return found
 
 
+def recommended(tpsim, command, plan, cache):
+    """Writes the plan that `tpsim plan` recommends. Returns the error if there is none."""
+    key = hashlib.sha256(" ".join(map(str, command)).encode()).hexdigest()[:16]
+    kept, failed = (cache / (key + ending) if cache else None for ending in (".json", ".error"))
+    if cache and kept.exists():
+        shutil.copy(kept, plan)
+    elif cache and failed.exists():
+        return failed.read_text(encoding="utf-8")
+    else:
+        run = tpsim.run(*command, "--save", plan, "--quiet")
+        if run.returncode or not plan.exists():
+            if cache:
+                failed.write_text(run.stderr, encoding="utf-8")
+            return run.stderr
+        if cache:
+            shutil.copy(plan, kept)
+    return None
+
+
 def one(tpsim, arguments, pairs, draw, number, folder):
     """(outcome, text) of a drawn plan."""
     model, cluster, gpus, batch = draw
@@ -197,9 +217,9 @@ def one(tpsim, arguments, pairs, draw, number, folder):
     stack = arguments.stack or STACKS[arguments.to]
     command = ["plan", "--model", model, "--cluster", cluster, "--gpus", gpus, "--global-batch", batch, "--stack", stack]
     name = " ".join(map(str, command))
-    run = tpsim.run(*command, "--save", plan, "--quiet")
-    if run.returncode or not plan.exists():
-        return "no plan", reason(run.stderr), name
+    error = recommended(tpsim, command, plan, arguments.cache)
+    if error is not None:
+        return "no plan", reason(error), name
     if arguments.change:
         made = changed(tpsim, plan, pairs, generator, folder)
         if made is None:
@@ -241,6 +261,7 @@ def parsed():
     parser.add_argument("--stack", help="stack of the plans, if not the framework's usual one")
     parser.add_argument("--check", action="append", default=[], metavar="CHECKOUT", help="let the framework judge the files")
     parser.add_argument("--each", action="store_true", help="judge each plan by tpsim export --check")
+    parser.add_argument("--cache", type=pathlib.Path, help="folder that keeps the plans")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="plans at a time [all cores]")
     parser.add_argument("--plans", type=int, default=60, help="plans that are predicted [60]")
     parser.add_argument("--seed", type=int, default=1)

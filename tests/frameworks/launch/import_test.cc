@@ -62,17 +62,20 @@ TEST_CASE(
     llama.plan.precision = titan.plan.precision = bloom.plan.precision = precision;
     if (precision != Precision::kNone) llama.plan.dtype = titan.plan.dtype = DType::kBFloat16;
     const bool keeps_8_bits = precision != Precision::kNone && precision != Precision::kNvFp4;
-    llama.plan.fp8_param_gather = keeps_8_bits;
+    const bool is_narrow = llama.plan.dtype == DType::kBFloat16;
     for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
-      // Megatron-Bridge's recipe of fp8-block gathers weights in 16 bits.
-      const bool is_block = stack == LaunchStack::kNemo && precision == Precision::kFp8Block;
-      llama.plan.fp8_param_gather = keeps_8_bits && !is_block;
-      llama.plan.gradient_dtype = DType::kFloat32;
-      const auto files = export_plan(stack, llama, 8);
-      if (!files.ok()) FAIL(to_string(files.error()));
-      const auto back = import_plan(stack, *files, llama.model);
-      if (!back.ok()) FAIL(to_string(back.error()));
-      CHECK(back->plan == llama.plan);
+      for (const bool gathers : {false, keeps_8_bits}) {
+        for (const DType gradients :
+             {DType::kFloat32, is_narrow ? llama.plan.dtype : DType::kFloat32}) {
+          llama.plan.fp8_param_gather = gathers;
+          llama.plan.gradient_dtype = gradients;
+          const auto files = export_plan(stack, llama, 8);
+          if (!files.ok()) FAIL(to_string(files.error()));
+          const auto back = import_plan(stack, *files, llama.model);
+          if (!back.ok()) FAIL(to_string(back.error()));
+          CHECK(back->plan == llama.plan);
+        }
+      }
     }
     const auto files = export_plan(LaunchStack::kTorchTitan, titan, 8);
     REQUIRE(files.ok() == (precision == Precision::kNone));
@@ -84,6 +87,26 @@ TEST_CASE(
     const auto deepspeed = export_plan(LaunchStack::kMegatronDeepSpeed, bloom, 8);
     CHECK(deepspeed.ok() == (precision == Precision::kNone));
   }
+}
+
+TEST_CASE("NeMo's files name a precision recipe only if all of its fields are the plan's") {
+  PlanFile llama = llama_file();
+  llama.plan.dtype = DType::kBFloat16;
+  llama.plan.gradient_dtype = DType::kFloat32;
+  const auto yaml = [&](Precision precision, bool gathers) {
+    llama.plan.precision = precision;
+    llama.plan.fp8_param_gather = gathers;
+    return export_plan(LaunchStack::kNemo, llama, 8)->at(1).text;
+  };
+  CHECK_THAT(yaml(Precision::kNone, false), Catch::Contains("mixed_precision: bf16_mixed\n"));
+  CHECK_THAT(yaml(Precision::kMxFp8, true),
+             Catch::Contains("mixed_precision: bf16_with_mxfp8_mixed\n"));
+  const std::string whole = yaml(Precision::kMxFp8, false);  // the recipe gathers 8 bits
+  CHECK(test::holds_line(whole, "fp8_param_gather: false"));
+  // The recipe keeps the first and last block in 16 bits.
+  CHECK(test::holds_line(yaml(Precision::kFp8Current, true), "fp8_recipe: tensorwise"));
+  llama.plan.gradient_dtype = DType::kBFloat16;
+  CHECK(test::holds_line(yaml(Precision::kNone, false), "grad_reduce_in_fp32: false"));
 }
 
 TEST_CASE("options outside of the plan are listed, and unsupported plans are refused") {

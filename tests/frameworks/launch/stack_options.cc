@@ -187,10 +187,24 @@ const std::vector<Option>& nemo_keys() {
       {"model.sequence_parallel", "true|false"},
       {"mixed_precision",
        "null|bf16_mixed|fp16_mixed|bf16_with_fp8_delayed_scaling_mixed|"
-       "fp16_with_fp8_delayed_scaling_mixed|bf16_with_fp8_current_scaling_mixed|"
-       "fp16_with_fp8_current_scaling_mixed|bf16_with_fp8_subchannel_scaling_mixed|"
-       "fp16_with_fp8_subchannel_scaling_mixed|bf16_with_mxfp8_mixed|fp16_with_mxfp8_mixed|"
-       "bf16_with_nvfp4_mixed"},
+       "fp16_with_fp8_delayed_scaling_mixed|bf16_with_fp8_subchannel_scaling_mixed|"
+       "fp16_with_fp8_subchannel_scaling_mixed|bf16_with_mxfp8_mixed|fp16_with_mxfp8_mixed"},
+      {"mixed_precision._target_", "megatron.bridge.training.mixed_precision.MixedPrecisionConfig"},
+      {"mixed_precision.bf16", "true"},
+      {"mixed_precision.fp16", "true"},
+      {"mixed_precision.params_dtype._target_", "torch.bfloat16|torch.float16"},
+      {"mixed_precision.params_dtype._call_", "false"},
+      {"mixed_precision.pipeline_dtype._target_", "torch.bfloat16|torch.float16"},
+      {"mixed_precision.pipeline_dtype._call_", "false"},
+      {"mixed_precision.grad_reduce_in_fp32", "true|false"},
+      {"mixed_precision.fp8", "hybrid|e4m3"},
+      {"mixed_precision.fp8_recipe", "delayed|tensorwise|blockwise|mxfp8"},
+      {"mixed_precision.fp8_param_gather", "true|false"},
+      {"mixed_precision.fp8_amax_history_len", "int"},
+      {"mixed_precision.fp8_amax_compute_algo", "max"},
+      {"mixed_precision.reuse_grad_buf_for_mxfp8_param_ag", "true"},
+      {"mixed_precision.fp4", "e2m1"},
+      {"mixed_precision.fp4_recipe", "nvfp4"},
       {"model.recompute_granularity", "full|selective"},
       {"model.recompute_method", "uniform|block"},
       {"model.recompute_num_layers", "int"},

@@ -71,29 +71,27 @@ std::string objection_of_deepspeed(const Script& script, const std::string& conf
   return validate_deepspeed_json(*json, dp, number(v, "--zero-stage", 1));
 }
 
-// Two levels of YAML mappings with plain or double-quoted scalars.
+// YAML mappings, indented by two spaces, with plain or double-quoted scalars.
 std::string objection_of_nemo(const Script& script, const std::string& yaml) {
-  std::vector<std::string> words;
-  std::string section;
+  std::vector<std::string> words, sections;
   std::istringstream lines(yaml);
   for (std::string line; std::getline(lines, line);) {
-    const std::size_t colon = line.find(':');
+    const std::size_t colon = line.find(':'), start = line.find_first_not_of(' ');
     if (colon == std::string::npos) return "no mapping: " + line;
-    if (line[0] != ' ' && colon + 1 != line.size()) {
-      words.push_back(line.substr(0, colon));
-      words.push_back(line.substr(colon + 2));
+    if (start % 2 != 0 || start / 2 > sections.size()) return "indentation: " + line;
+    sections.resize(start / 2);
+    std::string key;
+    for (const std::string& section : sections) key += section + ".";
+    key += line.substr(start, colon - start);
+    if (colon + 1 == line.size()) {
+      sections.push_back(line.substr(start, colon - start));
       continue;
     }
-    if (line[0] != ' ') {
-      section = line.substr(0, colon);
-      continue;
-    }
-    if (line.substr(0, 2) != "  " || line[2] == ' ') return "indentation: " + line;
     std::string value = line.substr(colon + 2);
     const bool is_quoted = value.front() == '"' && value.back() == '"' && value.size() > 1;
     if (!is_quoted && value.find_first_of("|*:#\"") != std::string::npos)
       return "unquoted: " + line;
-    words.push_back(section + "." + line.substr(2, colon - 2));
+    words.push_back(key);
     words.push_back(is_quoted ? value.substr(1, value.size() - 2) : value);
   }
   OptionValues v;

@@ -54,7 +54,8 @@ std::vector<std::string> expected_lines(const PlanView& view, const TimelineSpan
   const auto stage = static_cast<std::size_t>(span.stage);
   const auto local = static_cast<std::size_t>(span.chunk / view.plan.degrees.pp);
   const ChunkCost& chunk = view.costs.chunk(view.costs.stages[stage], local);
-  const PhaseCost& phase = span.kind == SpanKind::kForward ? chunk.forward : chunk.backward;
+  const bool is_forward = span.kind == SpanKind::kForward;
+  const PhaseCost& phase = chunk.tasks[is_forward ? TaskKind::kForward : TaskKind::kBackward];
   std::vector<std::string> lines;
   for (const StepTerm term : kStepTerms) {
     if (term > kWorkTerms.back() || phase.work[term].value() <= 0) continue;

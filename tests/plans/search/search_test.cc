@@ -299,8 +299,9 @@ TEST_CASE("the plan with the least energy is found, and has less idle time than 
     for (const StageCost& stage : costs.stages) {
       for (const std::int32_t kind : stage.chunks) {
         const ChunkCost& chunk = costs.kinds[static_cast<std::size_t>(kind)];
-        busy += static_cast<double>(micro_batches(plan)) *
-                (chunk.forward.time.device + chunk.backward.time.device);
+        for (const PhaseCost& task : chunk.tasks) {
+          busy += static_cast<double>(micro_batches(plan)) * task.time.device;
+        }
       }
     }
     const double step = step_cost(pricer, plan, costs, nullptr).step.value();

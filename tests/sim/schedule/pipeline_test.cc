@@ -12,7 +12,7 @@ PipelineTimes equal_stages(std::int64_t stages, std::int64_t chunks, Picoseconds
   const auto n = static_cast<std::size_t>(chunks);
   times.stages.assign(
       static_cast<std::size_t>(stages),
-      StageTimes{std::vector<Picoseconds>(n, forward), std::vector<Picoseconds>(n, backward)});
+      StageTimes{{std::vector<Picoseconds>(n, forward), std::vector<Picoseconds>(n, backward)}});
   return times;
 }
 
@@ -21,8 +21,9 @@ PipelineTimes random_stages(unsigned seed, std::int64_t stages, std::int64_t chu
   std::uniform_int_distribution<Picoseconds> time(1, 1000);
   PipelineTimes times = equal_stages(stages, chunks, 0, 0);
   for (StageTimes& stage : times.stages) {
-    for (auto& t : stage.forward) t = time(random);
-    for (auto& t : stage.backward) t = time(random);
+    for (std::vector<Picoseconds>& tasks : stage) {
+      for (auto& t : tasks) t = time(random);
+    }
   }
   times.transfer = time(random) / 10;
   return times;
@@ -81,7 +82,7 @@ TEST_CASE("a faster transfer or task never delays the pipeline") {
     times.transfer /= 2;
     const Picoseconds faster_links = run_pipeline(shape, times, nullptr).end;
     CHECK(faster_links <= before);
-    times.stages[seed % 4].forward[0] /= 2;
+    times.stages[seed % 4][TaskKind::kForward][0] /= 2;
     CHECK(run_pipeline(shape, times, nullptr).end <= faster_links);
   }
 }

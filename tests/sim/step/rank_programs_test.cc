@@ -100,9 +100,10 @@ TEST_CASE("the events of a part's program have the price of the layer") {
         return time_of(part, phases).value();
       };
       INFO(name_of(part.part));
-      CHECK(priced({ProgramPhase::kForward}) == Approx(device_time(cost.forward).value()));
+      CHECK(priced({ProgramPhase::kForward}) ==
+            Approx(device_time(cost[TaskKind::kForward]).value()));
       CHECK(priced({ProgramPhase::kRecompute, ProgramPhase::kBackward}) ==
-            Approx(device_time(cost.backward).value()));
+            Approx(device_time(cost[TaskKind::kBackward]).value()));
       CHECK(priced({ProgramPhase::kAccumulate}) == Approx(device_time(cost.accumulate).value()));
     }
   }
@@ -144,7 +145,7 @@ TEST_CASE("unfreed allocations of a program equal the layer's remaining memory")
       left[static_cast<std::size_t>(one->record.category)] += one->is_free ? -bytes : bytes;
     }
     INFO(name_of(part.part));
-    CHECK(left == memory.forward.left);
+    CHECK(left == memory[TaskKind::kForward].left);
   }
 }
 

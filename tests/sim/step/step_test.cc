@@ -87,8 +87,8 @@ TEST_CASE("device time of the layers equals the price of the whole trace") {
       Seconds composed;
       for (std::size_t i = 0; i < costs.stages[s].chunks.size(); ++i) {
         const ChunkCost& chunk = costs.chunk(costs.stages[s], i);
-        for (const PhaseCost* phase : {&chunk.forward, &chunk.backward}) {
-          for (const Seconds t : phase->by_source) {
+        for (const PhaseCost& task : chunk.tasks) {
+          for (const Seconds t : task.by_source) {
             composed += static_cast<double>(micro_batches(c.plan)) * t;
           }
         }
