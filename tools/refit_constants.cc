@@ -65,7 +65,7 @@ const std::vector<Fit> kFits = {
     {"vtrain_a100_single", "", kHostOfDeepSpeed},
     {"vtrain_a100_multi",
      "",
-     {{"several_ranks_share",
+     {{"nic_collision_efficiency",
        [](Scenario& s, double f) { s.cluster.nic_collision_efficiency *= f; }}}},
     {"dgxc_h100",
      "",

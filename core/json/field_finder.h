@@ -64,6 +64,7 @@ class FieldFinder {
 
   void format(std::string_view) {}
   void require(bool, std::string_view, std::string_view) {}
+  void renamed(std::string_view, std::string_view) {}
   template <class... Rest>
   void text(const FieldKey&, const Rest&...) {}
   template <class... Rest>

@@ -94,6 +94,7 @@ class FieldSchema {
     put(key, array_of(array_of(json_object({{"type", "number"}}))), kRequired);
   }
   void require(bool, std::string_view, std::string_view) {}
+  void renamed(std::string_view, std::string_view) {}
 
   JsonValue value() &&;
 

@@ -24,7 +24,7 @@ void FieldReader::fail(int line, std::string message, std::string hint) {
 }
 
 void FieldReader::reject(std::string_view key, std::string message, std::string hint) {
-  const JsonValue* value = value_->find(key);
+  const JsonValue* value = member(key);
   fail(value == nullptr ? value_->line() : value->line(),
        fmt::format("{}{}: {}", path_, key, message), std::move(hint));
 }
@@ -61,11 +61,24 @@ void FieldReader::wrong_kind(std::string_view key, const JsonValue& value,
        fmt::format("{}{} must be {}, not {}{}", path_, key, wanted, kind_of(value), shown(value)));
 }
 
+void FieldReader::renamed(std::string_view former, std::string_view key) {
+  if (error_ || value_->find(former) == nullptr || value_->find(key) != nullptr) return;
+  asked_.push_back(former);
+  renamed_.emplace_back(key, former);
+}
+
+const JsonValue* FieldReader::member(std::string_view key) const {
+  for (const auto& [name, former] : renamed_) {
+    if (name == key) return value_->find(former);
+  }
+  return value_->find(key);
+}
+
 const JsonValue* FieldReader::find(std::string_view key, Presence presence) {
   if (error_) return nullptr;
   // Records absent keys too: they are suggested if an unknown key may be a misspelling of one.
   asked_.push_back(key);
-  const JsonValue* value = value_->find(key);
+  const JsonValue* value = member(key);
   // In Hugging Face's files, null means that the default of the code applies.
   if (value != nullptr && foreign_keys_ && value->is_null()) value = nullptr;
   if (value == nullptr && presence == kRequired) {
@@ -80,7 +93,7 @@ bool FieldReader::has(std::string_view key) { return find(key, kOptional) != nul
 bool FieldReader::is_null(std::string_view key) {
   if (error_) return false;
   asked_.push_back(key);
-  const JsonValue* value = value_->find(key);
+  const JsonValue* value = member(key);
   return value != nullptr && value->is_null();
 }
 
@@ -240,10 +253,10 @@ std::optional<std::size_t> FieldReader::read_choice(std::string_view key,
   std::string name;
   if (!has(key) && presence == kOptional) return std::nullopt;
   text(key, name);
-  if (error_ || value_->find(key) == nullptr) return std::nullopt;
+  if (error_ || member(key) == nullptr) return std::nullopt;
   const auto index = choose(key, name, names);
   if (index.ok()) return *index;
-  fail(value_->find(key)->line(), index.error().message, index.error().hint);
+  fail(member(key)->line(), index.error().message, index.error().hint);
   return std::nullopt;
 }
 

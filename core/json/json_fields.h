@@ -177,6 +177,9 @@ class FieldReader {
   void table(KeyName key, TableRows& out, const std::vector<TableColumn>& columns,
              std::size_t needed);
 
+  // Reads `key` by its former name in files that have only that.
+  void renamed(std::string_view former, std::string_view key);
+
   // For files of other programs: unknown keys are allowed, and null means absent.
   void allow_foreign_keys() { foreign_keys_ = true; }
   bool has(std::string_view key);
@@ -198,6 +201,7 @@ class FieldReader {
   Status finish();
 
  private:
+  const JsonValue* member(std::string_view key) const;
   const JsonValue* find(std::string_view key, Presence presence);
   const JsonValue::Array& read_array(std::string_view key);
   std::optional<std::int64_t> read_integer(std::string_view key, IntRange range, Presence presence);
@@ -242,6 +246,7 @@ class FieldReader {
   std::string file_;
   std::string path_;
   std::vector<std::string_view> asked_;
+  std::vector<std::pair<std::string_view, std::string_view>> renamed_;  // key, former name
   bool foreign_keys_ = false;
   std::vector<std::string> missing_;  // keys with their paths
   int missing_line_ = 0;              // line of the object that lacks the first of them
@@ -313,6 +318,7 @@ class FieldWriter {
              std::size_t needed);
 
   void require(bool holds, std::string_view key, std::string_view rule);
+  void renamed(std::string_view, std::string_view) {}
 
   JsonValue value() && { return std::move(value_); }
 

@@ -24,9 +24,12 @@ constexpr auto kClusterHostFields = [](auto& io, auto& host) {
 
 constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.format("tpsim-cluster/1");
+  io.renamed("known_as", "aliases");
+  io.renamed("several_ranks_share", "nic_collision_efficiency");
+  io.renamed("transfer_share", "p2p_efficiency");
   io.text({"name", "name in reports"}, cluster.name);
   io.text({"source", "source of the numbers"}, cluster.source);
-  io.text({"known_as", "names of the cluster in tables of measured runs, separated by commas"},
+  io.text({"aliases", "names of the cluster in tables of measured runs, separated by commas"},
           cluster.aliases, kOptional);
   io.text({"usual_for",
            "GPUs whose measured runs are predicted on this cluster if they name none, separated by "
@@ -64,12 +67,12 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
               "one per NIC next to the communicator's ranks [0]"},
              cluster.nccl_channels, {0, 1024}, kOptional);
   io.number(
-      {"several_ranks_share",
+      {"nic_collision_efficiency",
        "loss from NCCL rings that share NICs: g > 1 groups with several ranks each on a node, "
        "communicating at once, get this number ^ (1 + log2(g) / 2) of the node's bandwidth [1]"},
       cluster.nic_collision_efficiency, {0.01, 1}, kOptional);
   io.number(
-      {"transfer_share", "bandwidth of pipeline sends between nodes, relative to collectives [1]"},
+      {"p2p_efficiency", "bandwidth of pipeline sends between nodes, relative to collectives [1]"},
       cluster.p2p_efficiency, {0.05, 20}, kOptional);
   io.number({"gpu_clock", "GPU clock sustained in GEMMs, relative to that of the profile [1]"},
             cluster.gpu_clock, {0.3, 1.3}, kOptional);

@@ -149,15 +149,20 @@ constexpr auto kChoiceFields = [](auto& io, auto& choices) {
 
 constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.format("tpsim-stack/1");
+  io.renamed("known_as", "aliases");
+  io.renamed("rounds_anew", "requantizes_in_backward");
+  io.renamed("rounds_in_products", "quantizes_inside_gemm");
+  io.renamed("unmodelled", "uncalibrated_overhead");
+  io.renamed("zero", "default_zero");
   io.text({"name", "name in reports"}, stack.name);
   io.text({"source", "source of the numbers"}, stack.source);
-  io.text({"known_as",
+  io.text({"aliases",
            "names of the stack in tables of measured runs, separated by commas; \"NeMo until "
            "2025-01\" applies to runs up to that month, \"NeMo on H100\" to runs on that GPU"},
           stack.aliases, kOptional);
   io.choice({"launcher", "launcher whose rules plans must satisfy; none: no rules [none]"},
             stack.launcher, every<Launcher>(), kOptional);
-  io.integer({"zero",
+  io.integer({"default_zero",
               "ZeRO stage of measured runs that do not state one; -1: the stage in the description "
               "of their source [-1]"},
              stack.default_zero, {-1, 3}, kOptional);
@@ -214,11 +219,11 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
           stack.scales_loss, kOptional);
   io.flag({"fp8_products", "files of older versions: plans without precision use fp8 [false]"},
           stack.fp8_products, kOptional);
-  io.flag({"rounds_anew",
+  io.flag({"requantizes_in_backward",
            "inputs of low-precision GEMMs are saved in 16 bits and quantized again in backward "
            "(torchao); false: quantized inputs are saved [false]"},
           stack.requantizes_in_backward, kOptional);
-  io.flag({"rounds_in_products",
+  io.flag({"quantizes_inside_gemm",
            "every low-precision GEMM quantizes its operands itself, and operands are gathered in "
            "16 bits [false]"},
           stack.quantizes_inside_gemm, kOptional);
@@ -237,7 +242,7 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
            "profiles, by the start of their names, of the GPUs that residual_spread rests on, "
            "separated by commas; on other GPUs intervals are wider [all]"},
           stack.spread_gpus, kOptional);
-  io.number({"unmodelled",
+  io.number({"uncalibrated_overhead",
              "expected time per step outside all modelled terms, relative to their sum, of "
              "software without calibration [0]"},
             stack.uncalibrated_overhead, {0, 1}, kOptional);

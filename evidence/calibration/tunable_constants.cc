@@ -47,7 +47,7 @@ constexpr auto kFactor = Coordinate::kFactor;
 constexpr auto kSum = Coordinate::kSum;
 
 constexpr std::array kConstants = {
-    TunableConstant{"unmodelled", kStack, kWhole, kWholeSpread, kSum},
+    TunableConstant{"uncalibrated_overhead", kStack, kWhole, kWholeSpread, kSum},
     TunableConstant{"eager_traffic", kStack, kKernels, kKernelSpread},
     TunableConstant{"flash_speed", kStack, kKernels, kAttentionSpread},
     TunableConstant{"host.per_op", kStack, kHost, kHostSpread},
@@ -88,8 +88,8 @@ constexpr std::array kConstants = {
                     kFactor,
                     nullptr,
                     {"intra_node.latency"}},
-    TunableConstant{"transfer_share", kCluster, kNetwork, kTransferSpread},
-    TunableConstant{"several_ranks_share", kCluster, kNetwork, kLinkSpread},
+    TunableConstant{"p2p_efficiency", kCluster, kNetwork, kTransferSpread},
+    TunableConstant{"nic_collision_efficiency", kCluster, kNetwork, kLinkSpread},
 };
 
 FoundNumber number_at(ConstantOwner owner, StackSpec& stack, ClusterSpec& cluster,
