@@ -14,12 +14,7 @@ namespace {
 constexpr ValueRange kReplayRange{2, 1'000'000};
 constexpr std::int64_t kDefaultReplays = 2000;
 
-// Command-line options that override the assumptions, in the order of Assumption.
-constexpr std::array<Opt, kAssumptionCount> kAssumptionOptions = {
-    Opt::kGpuPower,  Opt::kOtherPower,       Opt::kPue,         Opt::kCarbon,     Opt::kPrice,
-    Opt::kNodeMtbf,  Opt::kStorageBandwidth, Opt::kRestartTime, Opt::kRepairTime, Opt::kDowntime,
-    Opt::kSpareNodes};
-
+constexpr Opt kSpares = opt_of(Assumption::kSpareNodes);
 constexpr double kMostAmount = 1e18;
 
 struct Unit {
@@ -95,8 +90,8 @@ Result<BatchRamp> ramp_of(const Arguments& arguments) {
 // Whether --spare-nodes names what to minimize (cost or time) and not a number. The number of spare
 // nodes is then optimized.
 bool chooses_spares(const Arguments& arguments) {
-  if (!arguments.has(Opt::kSpareNodes)) return false;
-  const std::string& text = *arguments[Opt::kSpareNodes];
+  if (!arguments.has(kSpares)) return false;
+  const std::string& text = *arguments[kSpares];
   return !text.empty() && text.front() >= 'a' && text.front() <= 'z';
 }
 
@@ -108,7 +103,7 @@ Result<CampaignRequest> request_of(const Arguments& arguments) {
   TPSIM_TRY(request.checkpoint_interval, time_of(arguments, Opt::kCheckpointEvery));
   TPSIM_TRY(request.checkpoints, choice_of(arguments, Opt::kCheckpoint, request.checkpoints));
   if (chooses_spares(arguments)) {
-    TPSIM_TRY(request.spares_for, choice_of(arguments, Opt::kSpareNodes, request.spares_for));
+    TPSIM_TRY(request.spares_for, choice_of(arguments, kSpares, request.spares_for));
   }
   TPSIM_TRY(request.replays, integer_of(arguments, Opt::kReplays, kDefaultReplays, kReplayRange));
   TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));
@@ -119,7 +114,7 @@ Result<CampaignRequest> request_of(const Arguments& arguments) {
 Result<StatedAssumptions> stated_assumptions(const Arguments& arguments) {
   StatedAssumptions stated{.name = arguments[Opt::kAssumptions].value_or("")};
   for (const AssumptionRow& row : assumption_rows()) {
-    const Opt opt = kAssumptionOptions[static_cast<std::size_t>(row.assumption)];
+    const Opt opt = opt_of(row.assumption);
     if (!arguments.has(opt)) continue;
     if (row.assumption == Assumption::kSpareNodes && chooses_spares(arguments)) {
       stated.chooses_spares = true;

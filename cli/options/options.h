@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "campaigns/assumptions.h"
 #include "core/plan/plan_settings.h"
 #include "core/software/stack_parts.h"
 
@@ -57,8 +58,8 @@ struct CommandRow {
 std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
-// Options except those of plan settings and software parts. The numbers of these two follow:
-// opt_of(Setting::kTp), opt_of(StackPart::kNormKernel).
+// Options except those of plan settings, software parts and assumptions of campaigns. The numbers
+// of these follow: opt_of(Setting::kTp), opt_of(StackPart::kNormKernel), opt_of(Assumption::kPue).
 enum class Opt : std::uint8_t {
   kModel,
   kCluster,
@@ -97,17 +98,6 @@ enum class Opt : std::uint8_t {
   kReplays,
   kSeed,
   kAssumptions,
-  kGpuPower,
-  kOtherPower,
-  kPue,
-  kCarbon,
-  kPrice,
-  kNodeMtbf,
-  kStorageBandwidth,
-  kRestartTime,
-  kRepairTime,
-  kDowntime,
-  kSpareNodes,
   kSteps,
   kRank,
   kDevice,
@@ -161,7 +151,8 @@ enum class Opt : std::uint8_t {
   kSaveCluster,
 };
 inline constexpr int kPlainOptCount = static_cast<int>(Opt::kSaveCluster) + 1;
-inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
+inline constexpr int kOptCount =
+    kPlainOptCount + kSettingCount + kStackPartCount + kAssumptionCount;
 
 // Returns the option of a plan setting. A setting that counts layers for a value of another setting
 // (the 2 of --recompute blocks:2) does not have an option.
@@ -172,6 +163,12 @@ constexpr Opt opt_of(Setting setting) {
 // Returns the option of a software part.
 constexpr Opt opt_of(StackPart part) {
   return static_cast<Opt>(kPlainOptCount + kSettingCount + static_cast<int>(part));
+}
+
+// Returns the option that replaces an assumption of a campaign.
+constexpr Opt opt_of(Assumption assumption) {
+  return static_cast<Opt>(kPlainOptCount + kSettingCount + kStackPartCount +
+                          static_cast<int>(assumption));
 }
 
 inline constexpr std::string_view kLayoutGroup = "Layout";
