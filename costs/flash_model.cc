@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/program/op_dims.h"
+
 namespace tpsim {
 namespace {
 
@@ -69,7 +71,7 @@ bool is_backward(const OpKey& key) { return key.kind == OpKind::kFlashBackward; 
 constexpr std::size_t kBackward = 1, kOwnWidth = 2;
 
 std::size_t field_of(const OpKey& key) {
-  const bool own_width = key.dims.back() > 0;
+  const bool own_width = dim_of(key, FlashDim::kValueWidth) > 0;
   return (is_backward(key) ? kBackward : 0) + (own_width ? kOwnWidth : 0);
 }
 

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <initializer_list>
+
+#include "core/program/op_dims.h"
 
 namespace tpsim {
 namespace {
@@ -12,17 +13,13 @@ OpKey family_of(const OpKey& key) { return {key.kind, key.dtype, key.variant, {}
 }  // namespace
 
 double elements_of(const OpKey& key) {
-  const auto product = [&](std::initializer_list<std::size_t> extents) {
-    double elements = 1;
-    for (const std::size_t i : extents) elements *= static_cast<double>(key.dims[i]);
-    return elements;
-  };
   switch (key.kind) {
     case OpKind::kRouteForward:
-    case OpKind::kRouteBackward: return product({0, 1});     // logits
-    case OpKind::kPermuteTokens: return product({1, 2, 3});  // elements of the slots
+    case OpKind::kRouteBackward: return product_of(key, RowDim::kRows, RowDim::kCols);  // logits
+    case OpKind::kPermuteTokens: return slot_elements(key);
     case OpKind::kUnpermuteTokens:
-    case OpKind::kRouteWeightGradient: return product({0, 1, 4});  // chosen experts' outputs
+    case OpKind::kRouteWeightGradient:  // outputs of the chosen experts
+      return product_of(key, PermuteDim::kTokens, PermuteDim::kHidden, PermuteDim::kChosen);
     default: break;
   }
   const bool looks_up =

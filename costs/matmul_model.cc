@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/program/op_dims.h"
+
 namespace tpsim {
 namespace {
 
@@ -69,7 +71,10 @@ struct Lengths {
 }  // namespace
 
 MatmulShape matmul_shape(const OpKey& key) {
-  MatmulShape shape{.batch = key.dims[0], .m = key.dims[1], .n = key.dims[2], .k = key.dims[3]};
+  MatmulShape shape{.batch = dim_of(key, GemmDim::kBatch),
+                    .m = dim_of(key, GemmDim::kM),
+                    .n = dim_of(key, GemmDim::kN),
+                    .k = dim_of(key, GemmDim::kK)};
   shape.operands = key.dtype;
   shape.element_bytes = bytes_per_element(key.dtype);
   shape.payload_bytes = key.dtype == DType::kNvFloat4 ? 0.5 : as_double(size_of(key.dtype));
@@ -333,10 +338,10 @@ MatmulEstimate MatmulModel::estimate(const OpKey& key) const {
 MatmulEstimate MatmulModel::estimate_grouped(const OpKey& key) const {
   const MatmulShape each = matmul_shape(key);
   OpKey all = key;
-  all.dims[0] = 1;
+  dim_of(all, GemmDim::kBatch) = 1;
   const bool sums_tokens = (key.variant & (kTransposeA | kSumsRows)) != 0;  // wgrad
   all.variant &= static_cast<std::uint8_t>(~kSumsRows);
-  all.dims[sums_tokens ? 3 : 1] *= key.dims[0];
+  dim_of(all, sums_tokens ? GemmDim::kK : GemmDim::kM) *= each.batch;
   MatmulEstimate estimate = this->estimate(all);
   const double matrix = sums_tokens ? as_double(each.m * each.n) * each.output_bytes
                                     : as_double(each.n * each.k) * each.element_bytes;

@@ -14,6 +14,7 @@
 #include <cstdint>
 
 #include "core/machine/profile.h"
+#include "core/program/op_dims.h"
 #include "costs/residual_field.h"
 
 namespace tpsim {
@@ -29,7 +30,7 @@ struct MatmulShape {
 MatmulShape matmul_shape(const OpKey& key);
 // Returns whether the op is a grouped GEMM of MoE: each expert's tokens times the expert's matrix.
 inline bool is_grouped_product(const OpRecord& op) {
-  return op.key.kind == OpKind::kMatmul && op.key.dims[0] > 1 &&
+  return op.key.kind == OpKind::kMatmul && dim_of(op.key, GemmDim::kBatch) > 1 &&
          op.label.part == ModelPart::kExperts;
 }
 double flops_of(const MatmulShape& shape);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/program/op_dims.h"
 #include "costs/scan_model.h"
 
 namespace tpsim {
@@ -193,7 +194,7 @@ std::string OpCostModel::explain_matmul(const OpRecord& op) const {
   if (e.streamed > Seconds()) {
     text += fmt::format(
         ", one GEMM over the tokens of all experts; + {} to read the matrices of {} more experts",
-        to_string(e.streamed), op.key.dims[0] - 1);
+        to_string(e.streamed), dim_of(op.key, GemmDim::kBatch) - 1);
   }
   if (e.wider > Seconds()) {
     text +=

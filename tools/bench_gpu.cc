@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "core/base/median.h"
+#include "core/program/op_dims.h"
 #include "kernels/checks/op_cases.h"
 #include "kernels/cuda/runtime/cuda_check.h"
 #include "kernels/cuda/runtime/cuda_device.h"
@@ -202,9 +203,11 @@ Status print_attention(bool by_warpgroups) {
   for (const OpDims& dims : kAttentionShapes) {
     for (const OpKind kind : {OpKind::kFlashForward, OpKind::kFlashBackward}) {
       const auto [seconds, record] = timed(*device, key(kind, 0, dims));
-      fmt::print("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{:.1f}\t{:.1f}\n", name_of(kind), dims[0], dims[1],
-                 dims[2], dims[3], dims[4], by_warpgroups ? "warpgroups" : "warps", seconds * 1e6,
-                 record.flops / seconds * 1e-12);
+      fmt::print("{}\t{}\t{}\t{}\t{}\t{}\t{}\t{:.1f}\t{:.1f}\n", name_of(kind),
+                 dim_of(record.key, FlashDim::kBatch), dim_of(record.key, FlashDim::kQueries),
+                 dim_of(record.key, FlashDim::kHeads), dim_of(record.key, FlashDim::kKeyHeads),
+                 dim_of(record.key, FlashDim::kWidth), by_warpgroups ? "warpgroups" : "warps",
+                 seconds * 1e6, record.flops / seconds * 1e-12);
       std::fflush(stdout);
     }
   }

@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "core/program/op_dims.h"
 #include "costs/machine_cluster.h"
 #include "lowering/passes/lower.h"
 
@@ -25,7 +26,7 @@ void merge_head_groups(LoweredLayer& layer, std::int64_t group) {
     OpKey key = op.key;
     key.variant &= static_cast<std::uint8_t>(~kAccumulate);
     if (seen[{key, op.input}]++ % group != 0) return true;
-    op.key.dims[0] *= group;
+    dim_of(op.key, GemmDim::kBatch) *= group;
     op.flops *= static_cast<double>(group);
     op.bytes *= static_cast<double>(group);
     return false;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/program/program.h"
+#include "core/program/op_dims.h"
 
 namespace tpsim {
 
@@ -20,19 +20,17 @@ inline bool is_weight_gradient(const OpRecord& product) {
 
 // Returns the elements of the GEMM's first operand.
 inline double inputs_of(const OpRecord& product) {
-  const OpDims& dims = product.key.dims;  // batch, m, n, k
-  return static_cast<double>(dims[0] * dims[1] * dims[3]);
+  return product_of(product.key, GemmDim::kBatch, GemmDim::kM, GemmDim::kK);
 }
 
 // Returns the elements of the GEMM's second operand.
 inline double others_of(const OpRecord& product) {
-  const OpDims& dims = product.key.dims;
-  return static_cast<double>(dims[0] * dims[2] * dims[3]);
+  return product_of(product.key, GemmDim::kBatch, GemmDim::kN, GemmDim::kK);
 }
 
 // Returns whether the output's gradient is quantized once for dgrad and wgrad together. For grouped
 // GEMMs of experts it is not.
-inline bool is_pair(const OpRecord& product) { return product.key.dims[0] == 1; }
+inline bool is_pair(const OpRecord& product) { return dim_of(product.key, GemmDim::kBatch) == 1; }
 
 // Finds the GEMMs of a phase whose input no earlier linear layer of the phase has quantized. Call
 // is_new() for the linear layers of forward in order.

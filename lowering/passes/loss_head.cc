@@ -2,6 +2,7 @@
 // traced head, and the gather of logits over the tensor group.
 #include <utility>
 
+#include "core/program/op_dims.h"
 #include "lowering/passes/lower.h"
 
 namespace tpsim {
@@ -45,7 +46,8 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
 std::int64_t logits_of(const LoweredLayer& layer) {
   std::int64_t logits = 0;
   for_each_op(layer, LayerPhase::kForward, [&](const LoweredOp& op) {
-    if (op.key.kind == OpKind::kVocabMax) logits = op.key.dims[0] * op.key.dims[1];
+    if (op.key.kind == OpKind::kVocabMax)
+      logits = dim_of(op.key, RowDim::kRows) * dim_of(op.key, RowDim::kCols);
   });
   return logits;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/program/op_dims.h"
 #include "costs/matmul_model.h"
 #include "lowering/passes/linear_gemm.h"
 
@@ -88,7 +89,7 @@ Status check_precision(const Scenario& scenario, Precision precision) {
 std::string name_of_pass(const OpRecord& op) {
   if (op.key.kind != OpKind::kCast) return "";
   const std::string type(name_of(static_cast<DType>(op.key.variant)));
-  switch (static_cast<RoundingPass>(op.key.dims[2])) {
+  switch (static_cast<RoundingPass>(dim_of(op.key, RoundingDim::kPass))) {
     case RoundingPass::kNone: return "";
     case RoundingPass::kRounding: return "rounded to " + type;
     case RoundingPass::kGreatest: return "amax of the tensor, for its scale";

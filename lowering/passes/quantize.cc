@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/program/op_dims.h"
 #include "lowering/passes/linear_gemm.h"
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
@@ -104,7 +105,7 @@ double operand_buffers(const LoweredLayer& layer, const LayerInputs& inputs) {
   for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
     for_each_op(layer, phase, [&](const LoweredOp& op) {
       if (!is_linear_layer(op)) return;
-      const auto batches = static_cast<double>(op.key.dims[0]);
+      const double batches = product_of(op.key, GemmDim::kBatch);
       largest = std::max(largest, (inputs_of(op) + others_of(op)) / batches);
       const bool is_input_gradient = !is_forward(op) && !is_weight_gradient(op);
       if (is_input_gradient && is_pair(op)) kept = std::max(kept, inputs_of(op));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/program/op_dims.h"
 #include "costs/machine_cluster.h"
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
@@ -16,17 +17,21 @@ using Kind = LoweredEvent::Kind;
 // Returns the output bytes of a GEMM, fused attention, norm, activation or permute; 0 for other
 // ops. GEMMs of 8 or 4 bits have outputs in the plan's dtype.
 double result_bytes(const OpRecord& op, const Plan& plan) {
-  const OpDims& d = op.key.dims;
+  const OpKey& key = op.key;
   const DType dtype = is_narrow(op.key.dtype) ? plan.dtype : op.key.dtype;
   const auto width = static_cast<double>(size_of(dtype));
-  switch (op.key.kind) {
+  switch (key.kind) {
     case OpKind::kNormForward:
     case OpKind::kSwigluForward:
-    case OpKind::kBiasGeluForward: return static_cast<double>(d[0] * d[1]) * width;
-    case OpKind::kPermuteTokens: return static_cast<double>(d[1] * d[2] * d[3]) * width;
-    case OpKind::kMatmul: return static_cast<double>(d[0] * d[1] * d[2]) * width;
-    case OpKind::kFlashForward:
-      return static_cast<double>(d[0] * d[1] * d[2] * (d[7] > 0 ? d[7] : d[4])) * width;
+    case OpKind::kBiasGeluForward: return product_of(key, RowDim::kRows, RowDim::kCols) * width;
+    case OpKind::kPermuteTokens: return slot_elements(key) * width;
+    case OpKind::kMatmul: return product_of(key, GemmDim::kBatch, GemmDim::kM, GemmDim::kN) * width;
+    case OpKind::kFlashForward: {
+      const bool own_width = dim_of(key, FlashDim::kValueWidth) > 0;
+      return product_of(key, FlashDim::kBatch, FlashDim::kQueries, FlashDim::kHeads,
+                        own_width ? FlashDim::kValueWidth : FlashDim::kWidth) *
+             width;
+    }
     default: return 0;
   }
 }

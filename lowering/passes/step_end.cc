@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/program/op_dims.h"
 #include "core/software/optimizer_kinds.h"
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
@@ -57,7 +58,7 @@ double state_traffic(const OpRecord& op, const StackSpec& stack) {
   const std::int64_t saved = wide - size_of(stack.parts.optimizer_dtype);
   const auto moments = static_cast<double>(2 * row_of(OptimizerKind::kAdamW).moments * saved);
   const double copy = has_copy ? 0 : static_cast<double>(2 * wide - size_of(op.key.dtype));
-  return 1 - (moments + copy) * static_cast<double>(op.key.dims[0]) / op.bytes;
+  return 1 - (moments + copy) * product_of(op.key, ElementDim::kElements) / op.bytes;
 }
 
 }  // namespace

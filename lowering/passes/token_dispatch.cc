@@ -3,6 +3,7 @@
 // per expert before dispatch or after combine.
 #include <cmath>
 
+#include "core/program/op_dims.h"
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/lower.h"
 #include "reference_model/layers/experts.h"
@@ -38,9 +39,8 @@ void size_buffers(LoweredLayer& layer, const LayerInputs& inputs) {
 // Returns the bytes of the experts' results that the combination of tokens does not save, because
 // router weights multiply the activations of experts instead.
 double results_not_kept(const OpRecord& op) {
-  const OpDims& d = op.key.dims;
   const bool combines = op.key.kind == OpKind::kUnpermuteTokens && op.key.variant == 1;
-  return combines ? static_cast<double>(d[1] * d[2] * d[3] * size_of(op.key.dtype)) : 0;
+  return combines ? slot_elements(op.key) * static_cast<double>(size_of(op.key.dtype)) : 0;
 }
 
 // For tensor-parallel experts with kUnfusedSeq. An all-to-all in the tensor group exchanges a

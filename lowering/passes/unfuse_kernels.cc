@@ -1,6 +1,7 @@
 // The pass that makes an op the kernels of the framework.
 #include <utility>
 
+#include "core/program/op_dims.h"
 #include "costs/matmul_model.h"
 #include "lowering/passes/lower.h"
 #include "lowering/passes/unfused_kernels.h"
@@ -30,7 +31,7 @@ double uncalibrated_factor(const OpRecord& op, const StackSpec& stack) {
 
 // Makes a grouped GEMM of experts one GEMM for each expert.
 void loop_over_experts(LoweredOp& op) {
-  const auto experts = static_cast<double>(std::exchange(op.key.dims[0], 1));
+  const auto experts = static_cast<double>(std::exchange(dim_of(op.key, GemmDim::kBatch), 1));
   op.flops /= experts;
   op.bytes /= experts;
   op.repeats = experts;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/program/op_dims.h"
 #include "kernels/recurrence_records.h"
 
 namespace tpsim {
@@ -121,7 +122,8 @@ bool weighs_apart(const OpRecord& op, const StackSpec& stack) {
 // Whether Megatron-LM's fused softmax does not support the op: it requires 16-bit scores and a
 // multiple of four heads and sequences per rank (AttentionKernel::kMegatron).
 bool outside_megatrons_softmax(const OpRecord& op, const SoftwareParts& parts) {
-  const bool is_supported = op.key.dims[0] % 4 == 0 && op.key.dtype != DType::kFloat32;
+  const bool is_supported =
+      dim_of(op.key, ScoreDim::kMatrices) % 4 == 0 && op.key.dtype != DType::kFloat32;
   return parts.attention_kernel == AttentionKernel::kMegatron && !is_supported;
 }
 
@@ -309,21 +311,20 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack, ActivationOps activ
 
 // Elements of the tensor that the passes run over.
 double passed_elements(const OpKey& key) {
-  const OpDims& d = key.dims;
-  const auto product = [](std::int64_t a, std::int64_t b, std::int64_t c) {
-    return static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c);
-  };
   switch (key.kind) {
-    case OpKind::kAdamW: return static_cast<double>(d[0]);
+    case OpKind::kAdamW: return product_of(key, ElementDim::kElements);
     case OpKind::kRotary:
     case OpKind::kHeadNormForward:
     case OpKind::kHeadNormBackward:
+      return product_of(key, HeadDim::kRows, HeadDim::kHeads, HeadDim::kWidth);
     case OpKind::kSoftmaxForward:
-    case OpKind::kSoftmaxBackward: return product(d[0], d[1], d[2]);
+    case OpKind::kSoftmaxBackward:
+      return product_of(key, ScoreDim::kMatrices, ScoreDim::kQueries, ScoreDim::kKeys);
     case OpKind::kPermuteTokens:
     case OpKind::kUnpermuteTokens:
-    case OpKind::kRouteWeightGradient: return product(d[1], d[2], d[3]);
-    default: return product(d[0], d[1], 1);
+    case OpKind::kRouteWeightGradient: return slot_elements(key);
+    default:
+      return has_dims(key.kind, RowDim()) ? product_of(key, RowDim::kRows, RowDim::kCols) : 0;
   }
 }
 

@@ -1,5 +1,6 @@
 // Autocast casts the weights of linear layers to 16 bits in every micro-batch, and their gradients
 // back to fp32. A block with full recompute keeps its input in fp32.
+#include "core/program/op_dims.h"
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
 
@@ -16,7 +17,7 @@ double wider_checkpoint(const LoweredLayer& layer) {
   double bytes = 0;
   for_each_op(layer, LayerPhase::kForward, [&](const LoweredOp& op) {
     const bool is_norm = op.key.kind == OpKind::kNormForward && op.key.dtype != DType::kFloat32;
-    if (bytes == 0 && is_norm) bytes = 2.0 * static_cast<double>(op.key.dims[0] * op.key.dims[1]);
+    if (bytes == 0 && is_norm) bytes = 2.0 * product_of(op.key, RowDim::kRows, RowDim::kCols);
   });
   return bytes;
 }
@@ -28,8 +29,7 @@ void cast_weights(LoweredLayer& layer, const LayerInputs& inputs) {
   double weights = 0, casts = 0;
   for_each_op(layer, LayerPhase::kForward, [&](const LoweredOp& op) {
     if (!is_cast(op)) return;
-    const OpDims& dims = op.key.dims;
-    weights += op.repeats * static_cast<double>(dims[0] * dims[2] * dims[3]);
+    weights += op.repeats * others_of(op);
     casts += 1;
   });
   constexpr double kCastBytes = 6;  // bytes per weight: one fp32 and one 16-bit value

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/program/op_dims.h"
 #include "kernels/block_cache.h"
 #include "kernels/flash_memory.h"
 #include "kernels/memory_cache.h"
@@ -118,7 +119,8 @@ class CpuReplay {
   // is freed.
   void compute(const OpKey& key) {
     if (key.kind != OpKind::kMatmul || key.dtype == DType::kFloat32) return;
-    const std::int64_t m = key.dims[1], n = key.dims[2], k = key.dims[3];
+    const std::int64_t m = dim_of(key, GemmDim::kM), n = dim_of(key, GemmDim::kN),
+                       k = dim_of(key, GemmDim::kK);
     const std::int64_t widened = size_of(DType::kFloat32) * (m * k + k * n + m * n);
     if (widened <= scratch_) return;
     peak_scratch_ = scratch_ + widened;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -83,9 +84,17 @@ std::string quoted_include(const std::string& line) {
   return std::regex_search(line, match, include) ? match[1].str() : "";
 }
 
+// Whether the line reads a dimension of an op by its position. Kernels define the positions.
+bool reads_by_position(const std::string& layer, const std::string& line) {
+  if (layer == "kernels" || layer == "tests") return false;
+  const std::size_t at = line.find("dims[");
+  return at != std::string::npos && std::isdigit(static_cast<unsigned char>(line[at + 5])) != 0;
+}
+
 std::string line_fault(const std::string& layer, const std::string& line) {
   static const std::regex json_include(R"(^\s*#\s*include\s*<nlohmann/)");
   static const std::regex feature_if(R"(^\s*#\s*(if|ifdef|ifndef|elif)\b.*TPSIM_)");
+  if (reads_by_position(layer, line)) return "a dimension by position: use dim_of()";
   if (line.find('#') == std::string::npos) return "";  // most lines
   const std::string header = quoted_include(line);
   if (!header.empty()) return include_fault(layer, header);

@@ -71,6 +71,7 @@ TEST_CASE("every planted fault is found, and reported with its place") {
       {"include by bare name", "core/a.h", "#include \"units.h\"\n", "not a path from the root"},
       {"include spelled with spaces", "core/a.h", "  #  include  \"cli/options/table.h\"\n",
        "core/a.h:1"},
+      {"dimension by position", "sim/a.h", "return key.dims[1];\n", "use dim_of()"},
       {"JSON outside core", "sim/a.h", "#include <nlohmann/json.hpp>\n", "JSON outside core/"},
       {"feature macro", "sim/a.h", "#ifdef TPSIM_CUDA\n#endif\n", "sim/a.h:1: a feature"},
       {"vague folder", "sim/utils/a.h", "", "sim/utils: a folder name"},
