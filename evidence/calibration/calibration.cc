@@ -102,14 +102,14 @@ class Fitter {
     return row.get(open->scenario.stack);
   }
 
-  // Returns all values that a part could have instead of the stack's own, for parts that some row
-  // does not state. Parts whose value is a set or a ratio are skipped.
+  // Returns the values that a part could have instead of the stack's own, if some row does not
+  // state the part. Sets and ratios are skipped.
   std::vector<std::pair<StackPart, std::int64_t>> other_parts() const {
     std::vector<std::pair<StackPart, std::int64_t>> all;
     for (const PartRow& row : part_rows()) {
       const std::optional<std::int64_t> own = unstated_value(row);
-      const bool is_open = row.kind == FieldKind::kSet || row.kind == FieldKind::kWordOrRatio;
-      if (!own || now_.here.parts.contains(row.part) || is_open) continue;
+      if (!own || now_.here.parts.contains(row.part)) continue;
+      if (row.kind == FieldKind::kSet || row.kind == FieldKind::kWordOrRatio) continue;
       for (const FieldWord& word : row.words) {
         if (word.value != *own) all.emplace_back(row.part, word.value);
       }
@@ -296,7 +296,8 @@ class Fitter {
   // value in the first scenario. Other constants are fitted as logarithms: their scale is 1.
   double scale_of(std::size_t k) const {
     const TunableConstant& constant = tunable_constants()[k];
-    return constant.coordinate == Coordinate::kSum ? constant.value(steps_.front().scenario) : 1;
+    const bool is_sum = constant.coordinate == Coordinate::kSum;
+    return is_sum ? constant.value(steps_.front().scenario) : 1;
   }
 
   Result<Calibration> result() {
