@@ -29,8 +29,9 @@ Result<std::optional<double>> dropout_of(const Arguments& arguments) {
   return dropout;
 }
 
-// Reads the options of software parts. `plan` accepts several values of a part. --expert-load also
-// accepts a file of token counts per expert.
+// Reads the options of software parts. `plan` accepts several values of a part, separated by
+// commas, and several sets, separated by slashes. --expert-load also accepts a file of token counts
+// per expert.
 Status read_parts(const Arguments& arguments, ScenarioRequest& request) {
   const bool searches = arguments.command == Command::kPlan;
   for (const PartRow& row : part_rows()) {
@@ -43,9 +44,9 @@ Status read_parts(const Arguments& arguments, ScenarioRequest& request) {
       TPSIM_TRY(request.parts[row.part], part_numbers(row, *arguments.numbers(opt)));
       continue;
     }
-    for (const std::string_view one : searches&& row.kind != FieldKind::kSet
-                                          ? listed(text)
-                                          : std::vector<std::string_view>{text}) {
+    const char separator = row.kind == FieldKind::kSet ? '/' : ',';
+    for (const std::string_view one :
+         searches ? listed(text, separator) : std::vector<std::string_view>{text}) {
       std::error_code ignored;
       const bool is_file = row.part == StackPart::kExpertLoad && !parse_value(row, one).ok() &&
                            std::filesystem::exists(std::string(one), ignored);

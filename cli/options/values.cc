@@ -53,10 +53,10 @@ Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange ra
 
 }  // namespace
 
-std::vector<std::string_view> listed(std::string_view text) {
+std::vector<std::string_view> listed(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   for (;;) {
-    const std::size_t end = text.find(',');
+    const std::size_t end = text.find(separator);
     parts.push_back(text.substr(0, end));
     if (end == std::string_view::npos) return parts;
     text.remove_prefix(end + 1);

@@ -27,7 +27,7 @@ void sort_and_unite(std::vector<T>& values) {
 }
 
 // Splits "2,4,8-16" at commas.
-std::vector<std::string_view> listed(std::string_view text);
+std::vector<std::string_view> listed(std::string_view text, char separator = ',');
 // Appends the values of "4", or of the range "1-4".
 Status append_range(Opt opt, std::string_view text, ValueRange range,
                     std::vector<std::int64_t>& out);

@@ -32,8 +32,8 @@ enum class FlashDim : std::uint8_t {
 enum class PermuteDim : std::uint8_t { kTokens, kHidden, kExperts, kCapacity, kChosen };
 // Ops on single elements.
 enum class ElementDim : std::uint8_t { kElements };
-// Quantization casts that lowering adds. Traffic: 64 x bytes per element. Pass: a RoundingPass.
-enum class RoundingDim : std::uint8_t { kElements, kTraffic, kPass };
+// Quantization casts that lowering adds. Traffic: 64 x bytes per element. Pass: a QuantizationPass.
+enum class QuantizationDim : std::uint8_t { kElements, kTraffic, kPass };
 
 constexpr bool has_dims(OpKind kind, GemmDim /*dim*/) { return kind == OpKind::kMatmul; }
 constexpr bool has_dims(OpKind kind, RowDim /*dim*/) {
@@ -100,7 +100,7 @@ constexpr bool has_dims(OpKind kind, ElementDim /*dim*/) {
     default: return false;
   }
 }
-constexpr bool has_dims(OpKind kind, RoundingDim /*dim*/) { return kind == OpKind::kCast; }
+constexpr bool has_dims(OpKind kind, QuantizationDim /*dim*/) { return kind == OpKind::kCast; }
 
 template <class Dim>
 std::int64_t dim_of(const OpKey& key, Dim dim) {

@@ -110,11 +110,11 @@ const std::array kRules = std::to_array<LaunchRule>({
     {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_parts(m); },
      "per-layer tables, several residual streams or special ops in layers",
      "its attention variants are gdn, gdn2 and dsa (transformer_config.py:301)"},
-    {kMegatronLm, kFiles, [](M m, P) { return !has_megatron_layers(m); },
+    {kMegatronLm, kFiles,
+     [](M m, P) { return !has_megatron_layers(m) && !is_heterogeneous(m); },
      "layers that differ in more than experts, window or mixer",
-     "its arguments set one shape for all experts, all windows and all mixers of a kind, and a norm "
-     "of q and k in all layers (gpt_layer_specs.py:328); tpsim cannot write "
-     "--heterogeneous-layers-config-path yet"},
+     "its arguments set one shape for all experts, all windows, all mixers of a kind, and norms of q "
+     "and k (gpt_layer_specs.py:328); its JSON covers LLaMA 3's layers (arguments.py:212)"},
     {kMegatronLm, kFiles, [](M m, P) { return m.norm_place != NormPlace::kBefore; },
      "norms that are not before each branch",
      "its layers have one norm before each branch (transformer_layer.py:278)"},

@@ -191,6 +191,20 @@ bool has_megatron_layers(const ModelSpec& model) {
   });
 }
 
+bool is_heterogeneous(const ModelSpec& model) {
+  const AttentionShape& attention = attention_shape(model);
+  const bool is_llama = model.norm == NormKind::kRmsNorm && model.mlp == MlpKind::kSwiglu &&
+                        attention.position == PositionKind::kRotary &&
+                        attention.rotary.stretch.kind == RotaryScaling::kLlama3 &&
+                        attention.kv_heads < attention.heads && !model.other_blocks.empty();
+  const std::vector<BlockShape> blocks = block_shapes(model);
+  return is_llama && std::all_of(blocks.begin(), blocks.end(), [&](const BlockShape& block) {
+           const bool attends = is_of(block, MixerKind::kAttention) && block.attention == attention;
+           return (attends || is_of(block, MixerKind::kNone)) && block.experts.count == 0 &&
+                  block.planned.empty();
+         });
+}
+
 bool has_all_biases(const ModelSpec& model) {
   if (model.linear_bias) return true;
   const AttentionShape& attention = attention_shape(model);

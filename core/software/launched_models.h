@@ -26,6 +26,10 @@ bool has_megatron_router(const ModelSpec& model);
 bool has_megatron_activation(const ModelSpec& model);
 // Whether layers differ only in experts, window or mixer, or form a hybrid pattern.
 bool has_megatron_layers(const ModelSpec& model);
+// Whether layers differ in the width of a dense feed-forward part, or lack one of the two branches,
+// as the Nemotron models of a neural architecture search. Megatron-LM describes such layers in JSON
+// (validate_model_config_args_from_heterogeneous_config() in megatron/training/arguments.py).
+bool is_heterogeneous(const ModelSpec& model);
 // Whether all linear layers have biases, only q, k and v, or none.
 bool has_megatron_biases(const ModelSpec& model);
 // Whether the part encodes images or sounds. Other parts are tables.

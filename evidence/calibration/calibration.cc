@@ -92,8 +92,7 @@ class Fitter {
     return Ok{};
   }
 
-  // Returns the stack's value of the part for the first row that does not state it. Returns nothing
-  // if all rows state the part.
+  // Returns the stack's value of the part for the first row that does not state it, if any.
   std::optional<std::int64_t> unstated_value(const PartRow& row) const {
     const auto open = std::find_if(steps_.begin(), steps_.end(), [&](const MeasuredStep& s) {
       return !s.stated.contains(row.part);
@@ -292,12 +291,11 @@ class Fitter {
     return 1 / std::sqrt(information);
   }
 
-  // Returns the scale of coordinate k. An additive constant is fitted linearly: its scale is its
-  // value in the first scenario. Other constants are fitted as logarithms: their scale is 1.
+  // Returns the scale of coordinate k. A sum is fitted linearly: its scale is its value in the
+  // first scenario. Other constants are fitted as logarithms: their scale is 1.
   double scale_of(std::size_t k) const {
     const TunableConstant& constant = tunable_constants()[k];
-    const bool is_sum = constant.coordinate == Coordinate::kSum;
-    return is_sum ? constant.value(steps_.front().scenario) : 1;
+    return constant.is_sum() ? constant.value(steps_.front().scenario) : 1;
   }
 
   Result<Calibration> result() {
@@ -372,9 +370,7 @@ double mean_error(const std::vector<FittedStep>& steps, double FittedStep::*pred
 
 double FittedConstant::information() const { return 1 - error * error / (prior * prior); }
 
-double FittedConstant::error_of_value() const {
-  return constant->coordinate == Coordinate::kSum ? error : error * after;
-}
+double FittedConstant::error_of_value() const { return constant->is_sum() ? error : error * after; }
 
 std::string FittedConstant::error_text() const { return constant->text(error_of_value()); }
 

@@ -38,6 +38,7 @@ struct TunableConstant {
   std::int64_t (*times)(const Plan&) = nullptr;
   std::array<std::string_view, 3> scaled_too = {};  // keys of the same file with the same factor
 
+  bool is_sum() const { return coordinate == Coordinate::kSum; }
   double value(const Scenario& scenario) const;
   void move(Scenario& scenario, double moved) const;
   std::string text(double value) const;  // with its unit

@@ -83,7 +83,7 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kResidualGradient, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kOptimizerKernel, kNot, kNot, kNot, kNot, kNot, kHeld},
     {StackPart::kLossHead, only("vocab_parallel vocab_parallel_fused"), kNot,
-     only("vocab_parallel vocab_parallel_fused"), kNot, kNot, kNot},
+     only("vocab_parallel vocab_parallel_fused"), only("eager chunked"), kNot, kNot},
     {StackPart::kLogitsDtype, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kGradientAccumulation, only("separate"), kNot, only("separate"), kNot, kNot, kNot},
     {StackPart::kDataParallelSync, kNot, kNot, kNot, kNot, kNot, kNot},

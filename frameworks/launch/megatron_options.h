@@ -43,6 +43,14 @@ void take_run_choices(const std::vector<LaunchOption>& options, bool keeps_seq, 
 // Adds options of model features that few models have, such as q/k norm, latent attention, squared
 // ReLU, routers, shared experts, and dense layers among MoE layers.
 void add_rare_shapes(const ModelSpec& model, LaunchOptions& out);
+// Options for layers of different widths: a path, and the JSON that takes precedence over its file.
+inline constexpr const char* kHeterogeneousPath = "--heterogeneous-layers-config-path";
+inline constexpr const char* kHeterogeneousJson = "--heterogeneous-layers-config-encoded-json";
+// Whether the model's layers are stated by these options. Megatron then requires
+// --use-rotary-position-embeddings too.
+bool states_layers_in_json(const ModelSpec& model);
+// Adds the options if states_layers_in_json().
+void add_heterogeneous_layers(const ModelSpec& model, LaunchOptions& out);
 // Whether the option describes a feature of add_rare_shapes() and takes a value.
 bool is_rare_shape(std::string_view option);
 // Meaning of an absent option. kIsNone: the model lacks the feature. kIsTheModels: the named model

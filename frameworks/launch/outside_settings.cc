@@ -75,7 +75,7 @@ constexpr std::string_view kMegatron =
     "--train-tokens --train-weighted-split-paths* --trust-remote-code --universal-checkpoint "
     "--use-checkpoint-opt* --use-cpu-initialization --use-dataset-only --use-dist-ckpt "
     "--use-legacy-models --use-mcore-models --use-mp-args-from-checkpoint-args --use-one-sent-docs "
-    "--use-persistent-ckpt-worker --use-pin-memory --use-pytorch-profiler --use-rope-scaling "
+    "--use-persistent-ckpt-worker --use-pin-memory --use-pytorch-profiler "
     "--use-sharp --use-tensorboard --use-tokenizer-* --valid-* --vocab-extra-ids --vocab-file "
     "--wandb-* --weight-decay --weight-decay-* --wgrad-deferral-limit --fp8-amax-* --fp8-margin "
     "--fp8-interval --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --world-size";

@@ -143,6 +143,7 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
   const bool has_none = attention.position == PositionKind::kNone;
   out.add("--position-embedding-type", rotary ? "rope" : has_none ? "none" : "learned_absolute");
   if (rotary) out.add("--rotary-base", fmt::format("{}", attention.rope_theta));
+  if (states_layers_in_json(model)) out.add("--use-rotary-position-embeddings");
   out.add("--normalization", model.norm == NormKind::kRmsNorm ? "RMSNorm" : "LayerNorm");
   out.add("--norm-epsilon", fmt::format("{}", model.norm_epsilon));
   if (model.mlp == MlpKind::kSwiglu) out.add("--swiglu");

@@ -27,7 +27,9 @@ constexpr std::string_view kSpecialOptions =
     "--linear-key-head-dim --linear-value-head-dim --linear-num-key-heads "
     "--linear-num-value-heads --dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk "
     "--dsa-indexer-topk-freq --dsa-indexer-skip-topk-offset "
-    "--mamba-state-dim --mamba-head-dim --mamba-num-groups --mamba-num-heads --moe-latent-size";
+    "--mamba-state-dim --mamba-head-dim --mamba-num-groups --mamba-num-heads --moe-latent-size "
+    "--heterogeneous-layers-config-path --heterogeneous-layers-config-encoded-json "
+    "--use-rope-scaling --rope-scaling-factor";
 constexpr const char* kVariant = "--experimental-attention-variant";
 // Options (`names`) that have an effect only with this value of kVariant.
 struct Dependent {
@@ -42,7 +44,9 @@ constexpr Dependent kDependents[] = {
      "--dsa-indexer-skip-topk-offset",
      "dsa"}};
 // Options that change neither time nor memory, so that their values are not compared.
-constexpr std::string_view kFree = "--apply-layernorm-1p";
+constexpr std::string_view kFree =
+    "--apply-layernorm-1p --use-rope-scaling --rope-scaling-factor "
+    "--heterogeneous-layers-config-path";
 
 BlockShape block_at(const ModelSpec& model, std::int64_t layer) {
   return block_of_kind(model, block_kind(model, layer));
@@ -183,6 +187,7 @@ LaunchOptions special_options(const ModelSpec& model) {
   add_recurrences(model, out);
   add_indexer(model, out);
   if (model.experts.latent > 0) out.add("--moe-latent-size", model.experts.latent);
+  add_heterogeneous_layers(model, out);
   return out;
 }
 
@@ -195,9 +200,11 @@ Status take_special_options(const ModelSpec& model, Options& options, Unsaid uns
   std::erase_if(options,
                 [&](const LaunchOption& one) { return has_no_effect(one, variant, model); });
   const LaunchOptions wanted = special_options(model);
+  const bool has_file = has_option(options, kHeterogeneousPath);  // with the layers of the model
   for (const LaunchOption& one : wanted.all()) {
     const LaunchOption* const said = find_option(options, one.name);
-    const bool may_lack = unsaid == Unsaid::kIsTheModels || matches_any(one.name, kFree);
+    const bool may_lack = unsaid == Unsaid::kIsTheModels || matches_any(one.name, kFree) ||
+                          (has_file && one.name == kHeterogeneousJson);
     if (said == nullptr && !may_lack) {
       return other_layers(fmt::format("{} is missing: the model needs {}", one.name,
                                       one.value.empty() ? "it" : one.value));

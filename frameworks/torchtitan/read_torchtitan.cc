@@ -190,6 +190,9 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
     set(StackPart::kCudaGraphs, "full_iteration");
   }
   if (has_option(options, kTitanBalanced)) set(StackPart::kExpertLoad, "balanced");
+  if (const LaunchOption* chunks = find_option(options, kTitanLossChunks)) {
+    set(StackPart::kLossHead, parse_number<std::int64_t>(chunks->value) == 1 ? "eager" : "chunked");
+  }
   if (has_option(options, kNoLossParallel)) set(StackPart::kLossHead, "gathered");
   if (const LaunchOption* norm = find_option(options, kNormType)) {
     set(StackPart::kNormKernel, norm->value == "fused_rmsnorm" ? "fused" : "torch");
@@ -206,7 +209,7 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
                        "--compile.* --training.compile --model.norm_type "
                        "--parallelism.enable_async_tensor_parallel "
                        "--parallelism.disable_loss_parallel --training.disable_cuda_graphs "
-                       "--debug.moe_force_load_balance");
+                       "--debug.moe_force_load_balance --loss.num_chunks");
   });
   return parts;
 }

@@ -16,6 +16,7 @@ inline constexpr const char* kTitanMicroBatches = "--parallelism.num_pp_microbat
 inline constexpr const char* kTitanReduce = "--training.mixed_precision_reduce";
 inline constexpr const char* kTitanNoGraphs = "--training.disable_cuda_graphs";
 inline constexpr const char* kTitanBalanced = "--debug.moe_force_load_balance";
+inline constexpr const char* kTitanLossChunks = "--loss.num_chunks";
 inline constexpr const char* kTitanCompile = "--compile.enable";
 inline constexpr const char* kTitanAsyncTensor = "--compile.enable_async_tensor_parallel";
 inline constexpr const char* kTitanSequenceParallel = "--parallelism.enable-sequence-parallel";

@@ -91,7 +91,7 @@ class TitanRecipe {
   // Copies the settings that are also command-line options. Settings of data, logs and files do not
   // affect a plan.
   void take_sections() {
-    constexpr std::string_view kRead = "training.* parallelism.* compile.*";
+    constexpr std::string_view kRead = "training.* parallelism.* compile.* loss.num_chunks";
     std::vector<FlatSetting> all = recipe_.settings;
     for (const FlatSetting& half : halves_) {
       std::erase_if(all, [&](const FlatSetting& one) { return one.key == half.key; });
@@ -107,7 +107,7 @@ class TitanRecipe {
           "parallelism.context_parallel_degree parallelism.pipeline_parallel_* "
           "parallelism.fsdp_reshard_after_forward parallelism.expert_parallel_degree "
           "parallelism.num_pp_microbatches "
-          "compile.enable compile.components*");
+          "compile.enable compile.components* loss.num_chunks");
       const bool is_default =
           recipe_.is_default(one.key) || recipe_.is_default(fmt::format("{}{}", kTrainer, one.key));
       if (is_default && !is_known) continue;

@@ -39,7 +39,7 @@ DType operands_of(const StackSpec& stack, const Plan& plan) {
   return product_dtype(with_recipe);
 }
 
-bool keeps_rounded(const StackSpec& stack, const Plan& plan) {
+bool keeps_quantized_weights(const StackSpec& stack, const Plan& plan) {
   return recipe_of(stack, plan) != Precision::kNone && !stack.requantizes_in_backward &&
          !stack.quantizes_inside_gemm;
 }
@@ -89,20 +89,22 @@ Status check_precision(const Scenario& scenario, Precision precision) {
 std::string name_of_pass(const OpRecord& op) {
   if (op.key.kind != OpKind::kCast) return "";
   const std::string type(name_of(static_cast<DType>(op.key.variant)));
-  switch (static_cast<RoundingPass>(dim_of(op.key, RoundingDim::kPass))) {
-    case RoundingPass::kNone: return "";
-    case RoundingPass::kRounding: return "rounded to " + type;
-    case RoundingPass::kGreatest: return "amax of the tensor, for its scale";
-    case RoundingPass::kRows: return "rounded to " + type + " by rows";
-    case RoundingPass::kRowsStochastic: return "rounded stochastically to " + type + " by rows";
-    case RoundingPass::kHadamard: return "Hadamard transforms, rounded to " + type + " by columns";
-    case RoundingPass::kHadamardStochastic:
-      return "Hadamard transforms, rounded stochastically to " + type + " by columns";
+  switch (static_cast<QuantizationPass>(dim_of(op.key, QuantizationDim::kPass))) {
+    case QuantizationPass::kNone: return "";
+    case QuantizationPass::kQuantize: return "quantized to " + type;
+    case QuantizationPass::kAmax: return "amax of the tensor, for its scale";
+    case QuantizationPass::kRows: return "quantized to " + type + " by rows";
+    case QuantizationPass::kRowsStochastic:
+      return "quantized stochastically to " + type + " by rows";
+    case QuantizationPass::kHadamard:
+      return "Hadamard transforms, quantized to " + type + " by columns";
+    case QuantizationPass::kHadamardStochastic:
+      return "Hadamard transforms, quantized stochastically to " + type + " by columns";
   }
   return "";
 }
 
-std::string_view roundings_of(Precision recipe) {
+std::string_view quantization_text(Precision recipe) {
   switch (recipe) {
     case Precision::kNone: return "";
     case Precision::kFp8:
@@ -131,22 +133,22 @@ OpRecord with_operands(const OpRecord& product, DType operands) {
   return narrow;
 }
 
-RoundedOperands::RoundedOperands(const Scenario& scenario, const Plan& plan)
+QuantizedOperands::QuantizedOperands(const Scenario& scenario, const Plan& plan)
     : recipe_(recipe_of(scenario.stack, plan)),
       operands_(operands_of(scenario.stack, plan)),
       any_orientation_(takes_any_orientation(scenario.profile.device, recipe_)),
-      rounds_anew_(scenario.stack.requantizes_in_backward),
+      requantizes_(scenario.stack.requantizes_in_backward),
       in_products_(scenario.stack.quantizes_inside_gemm),
       gathered_parts_(plan.sequence_parallel ? static_cast<double>(plan.degrees.tp) : 1) {}
 
 // Returns the bytes read and written to quantize the GEMM's first operand, per element of the
 // operand before sharding.
-double RoundedOperands::bytes_per_input(const OpRecord& product) const {
+double QuantizedOperands::bytes_per_input(const OpRecord& product) const {
   const double narrow = bytes_per_element(operands_);
   const double part = is_gathered_ ? 1 / gathered_parts_ : 1;
   if (!is_by_tensor(recipe_)) return part * (2 + 2 * narrow);
   const bool is_written =
-      !rounds_anew_ && from_norm_ && recipe_ == Precision::kFp8 && is_forward(product);
+      !requantizes_ && from_norm_ && recipe_ == Precision::kFp8 && is_forward(product);
   const double greatest = recipe_ == Precision::kFp8Current ? 2 : 0;
   const double rows = is_written ? 0 : part * (greatest + 2 + narrow);
   if (any_orientation_) return rows;
@@ -155,45 +157,49 @@ double RoundedOperands::bytes_per_input(const OpRecord& product) const {
 
 // Returns the bytes read and written to quantize the second operand: weights in forward and dgrad,
 // inputs in wgrad.
-double RoundedOperands::requantized_bytes(const OpRecord& product) const {
+double QuantizedOperands::requantized_bytes(const OpRecord& product) const {
   const double greatest = recipe_ == Precision::kFp8Current ? 2 : 0;
   return (greatest + 2 + bytes_per_element(operands_)) * others_of(product);
 }
 
 // Adds the quantization passes that kernels/cuda/linear/low_precision.cu runs for the GEMM.
-void RoundedOperands::add_passes_in_product(std::vector<OpRecord>& ops,
-                                            const OpRecord& product) const {
+void QuantizedOperands::add_passes_in_product(std::vector<OpRecord>& ops,
+                                              const OpRecord& product) const {
   const double narrow = bytes_per_element(operands_), inputs = inputs_of(product);
   const double read = recipe_ == Precision::kFp8Current ? 4 : 2;
   const bool is_first_of_pair = is_pair(product) && !is_forward(product);
   if (!is_weight_gradient(product) || !is_pair(product)) {
     const double written = is_first_of_pair ? 2 * narrow : narrow;
-    add_pass(ops, product, RoundingPass::kRounding, inputs, inputs * (read + written));
+    add_pass(ops, product, QuantizationPass::kQuantize, inputs, inputs * (read + written));
   }
-  add_pass(ops, product, RoundingPass::kRounding, others_of(product), requantized_bytes(product));
+  add_pass(ops, product, QuantizationPass::kQuantize, others_of(product),
+           requantized_bytes(product));
 }
 
 // Adds the passes over the first operand. NVFP4 quantizes columns from 16 bits, because of the
 // Hadamard transform.
-void RoundedOperands::add_input_passes(std::vector<OpRecord>& ops, const OpRecord& product) const {
+void QuantizedOperands::add_input_passes(std::vector<OpRecord>& ops,
+                                         const OpRecord& product) const {
   const double elements = inputs_of(product);
   if (recipe_ != Precision::kNvFp4) {
-    add_pass(ops, product, RoundingPass::kRounding, elements, elements * bytes_per_input(product));
+    add_pass(ops, product, QuantizationPass::kQuantize, elements,
+             elements * bytes_per_input(product));
     return;
   }
   const double own = (is_gathered_ ? 1 / gathered_parts_ : 1) * elements;
-  const double rounded = 2 + bytes_per_element(operands_);
+  const double traffic = 2 + bytes_per_element(operands_);
   const bool is_activation = is_forward(product);
-  add_pass(ops, product, RoundingPass::kGreatest, own, 2 * own);
-  add_pass(ops, product, is_activation ? RoundingPass::kRows : RoundingPass::kRowsStochastic, own,
-           rounded * own);
+  add_pass(ops, product, QuantizationPass::kAmax, own, 2 * own);
   add_pass(ops, product,
-           is_activation ? RoundingPass::kHadamard : RoundingPass::kHadamardStochastic, own,
-           rounded * own);
+           is_activation ? QuantizationPass::kRows : QuantizationPass::kRowsStochastic, own,
+           traffic * own);
+  add_pass(ops, product,
+           is_activation ? QuantizationPass::kHadamard : QuantizationPass::kHadamardStochastic, own,
+           traffic * own);
 }
 
-void RoundedOperands::add_pass(std::vector<OpRecord>& ops, const OpRecord& product,
-                               RoundingPass pass, double elements, double bytes) const {
+void QuantizedOperands::add_pass(std::vector<OpRecord>& ops, const OpRecord& product,
+                                 QuantizationPass pass, double elements, double bytes) const {
   if (bytes <= 0) return;
   // The key stores 64 x bytes per element, so that keys of different passes differ.
   constexpr double kOf = 64;
@@ -207,7 +213,7 @@ void RoundedOperands::add_pass(std::vector<OpRecord>& ops, const OpRecord& produ
                  .label = product.label});
 }
 
-std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
+std::vector<OpRecord> QuantizedOperands::ops_for(const OpRecord& op) {
   const bool is_product = recipe_ != Precision::kNone && is_linear_layer(op);
   std::vector<OpRecord> ops;
   if (is_product && in_products_) {
@@ -215,8 +221,8 @@ std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
   } else if (is_product && !is_weight_gradient(op)) {
     if (!is_forward(op) || quantized_.is_new(op)) add_input_passes(ops, op);
   }
-  if (is_product && rounds_anew_) {
-    add_pass(ops, op, RoundingPass::kRounding, inputs_of(op), requantized_bytes(op));
+  if (is_product && requantizes_) {
+    add_pass(ops, op, QuantizationPass::kQuantize, inputs_of(op), requantized_bytes(op));
   }
   const ModelPart part = op.label.part;
   const bool is_norm = part == ModelPart::kNorm || part == ModelPart::kAttentionNorm;
@@ -230,7 +236,7 @@ std::vector<OpRecord> RoundedOperands::ops_for(const OpRecord& op) {
   return ops;
 }
 
-CollectiveRecord RoundedOperands::sent(const CollectiveRecord& record) {
+CollectiveRecord QuantizedOperands::sent(const CollectiveRecord& record) {
   if (recipe_ == Precision::kNone || in_products_ || !is_tensor_gather(record)) return record;
   is_gathered_ = true;
   CollectiveRecord narrow = record;
@@ -240,14 +246,14 @@ CollectiveRecord RoundedOperands::sent(const CollectiveRecord& record) {
 }
 
 double weight_copy_bytes(const Scenario& scenario, const Plan& plan) {
-  if (!keeps_rounded(scenario.stack, plan)) return 0;
+  if (!keeps_quantized_weights(scenario.stack, plan)) return 0;
   const double copies =
       copies_of_weight(scenario, plan) * bytes_per_element(operands_of(scenario.stack, plan));
   return plan.fp8_param_gather ? copies - static_cast<double>(size_of(plan.dtype)) : copies;
 }
 
-double weight_rounding_bytes(const Scenario& scenario, const Plan& plan) {
-  if (!keeps_rounded(scenario.stack, plan) || plan.fp8_param_gather) return 0;
+double weight_quantization_bytes(const Scenario& scenario, const Plan& plan) {
+  if (!keeps_quantized_weights(scenario.stack, plan) || plan.fp8_param_gather) return 0;
   const Precision recipe = recipe_of(scenario.stack, plan);
   const bool has_own_scale = recipe == Precision::kFp8Current || recipe == Precision::kNvFp4;
   return (has_own_scale ? 2 : 1) * static_cast<double>(size_of(plan.dtype)) +

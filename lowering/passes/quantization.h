@@ -51,7 +51,7 @@ DType operands_of(const StackSpec& stack, const Plan& plan);
 
 // Returns whether quantized operands are kept between GEMMs. Otherwise only 16-bit tensors are
 // kept, and every GEMM quantizes its operands.
-bool keeps_rounded(const StackSpec& stack, const Plan& plan);
+bool keeps_quantized_weights(const StackSpec& stack, const Plan& plan);
 
 // Returns whether the ranks of a stage synchronize delayed scales after every chunk.
 bool exchanges_scales(const StackSpec& stack, const Plan& plan);
@@ -66,25 +66,25 @@ Status check_precision(const DeviceFacts& device, Precision precision);
 Status check_precision(const Scenario& scenario, Precision precision);
 
 // A pass over an operand that a recipe adds to the GEMM.
-enum class RoundingPass : std::uint8_t {
+enum class QuantizationPass : std::uint8_t {
   kNone,
-  kRounding,            // quantization in one pass
-  kGreatest,            // amax of the tensor for its scale; serves both orientations of NVFP4
+  kQuantize,            // in one pass
+  kAmax,                // amax of the tensor for its scale; serves both orientations of NVFP4
   kRows,                // row-wise quantization
   kRowsStochastic,      // kRows for gradients, with stochastic rounding
   kHadamard,            // 16 x 16 Hadamard transform and column-wise quantization
   kHadamardStochastic,  // kHadamard for gradients, with stochastic rounding
 };
-// Returns the name of the pass, such as "rounded to nvfp4 by rows"; empty for other ops.
+// Returns the name of the pass, such as "quantized to nvfp4 by rows"; empty for other ops.
 std::string name_of_pass(const OpRecord& op);
 // Returns a description of the recipe's passes for reports; empty for kNone.
-std::string_view roundings_of(Precision recipe);
+std::string_view quantization_text(Precision recipe);
 
 // Replaces the ops of a block by those that the recipe runs. Use one object per phase, and pass all
 // events in order.
-class RoundedOperands {
+class QuantizedOperands {
  public:
-  RoundedOperands(const Scenario& scenario, const Plan& plan);
+  QuantizedOperands(const Scenario& scenario, const Plan& plan);
 
   // Returns the ops that replace `op`: `op` itself, or quantization passes and the GEMM.
   std::vector<OpRecord> ops_for(const OpRecord& op);
@@ -96,13 +96,13 @@ class RoundedOperands {
   double requantized_bytes(const OpRecord& product) const;
   void add_passes_in_product(std::vector<OpRecord>& ops, const OpRecord& product) const;
   void add_input_passes(std::vector<OpRecord>& ops, const OpRecord& product) const;
-  void add_pass(std::vector<OpRecord>& ops, const OpRecord& product, RoundingPass pass,
+  void add_pass(std::vector<OpRecord>& ops, const OpRecord& product, QuantizationPass pass,
                 double elements, double bytes) const;
 
   Precision recipe_;
   DType operands_;
   bool any_orientation_ = false;
-  bool rounds_anew_ = false;
+  bool requantizes_ = false;
   bool in_products_ = false;
   double gathered_parts_ = 1;  // number of ranks that gather one operand
   bool from_norm_ = false;
@@ -114,6 +114,6 @@ class RoundedOperands {
 // 16-bit weight does not exist, and its bytes are subtracted.
 double weight_copy_bytes(const Scenario& scenario, const Plan& plan);
 // Returns the bytes read and written per weight and step to make these copies.
-double weight_rounding_bytes(const Scenario& scenario, const Plan& plan);
+double weight_quantization_bytes(const Scenario& scenario, const Plan& plan);
 
 }  // namespace tpsim

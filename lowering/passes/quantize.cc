@@ -18,7 +18,7 @@ using Kind = LoweredEvent::Kind;
 class SavedInputs {
  public:
   explicit SavedInputs(const LayerInputs& inputs)
-      : keeps_(keeps_rounded(inputs.scenario.stack, inputs.plan)),
+      : keeps_(keeps_quantized_weights(inputs.scenario.stack, inputs.plan)),
         narrow_(bytes_per_element(operands_of(inputs.scenario.stack, inputs.plan))),
         wide_(static_cast<double>(size_of(inputs.plan.dtype))),
         part_(inputs.plan.sequence_parallel ? 1 / static_cast<double>(inputs.plan.degrees.tp) : 1) {
@@ -53,7 +53,7 @@ class QuantizedPhase {
  public:
   QuantizedPhase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase phase)
       : layer_(layer),
-        rounded_(inputs.scenario, inputs.plan),
+        operands_(inputs.scenario, inputs.plan),
         saved_(inputs),
         is_saved_(keeps_saved_tensors(layer, inputs.plan, phase)) {
     rewrite(layer, phase, [this](const LoweredEvent& event, std::vector<LoweredEvent>& events) {
@@ -66,7 +66,7 @@ class QuantizedPhase {
     if (event.kind == Kind::kCollective) {
       LoweredCollective& record = layer_.collectives[event.index];
       saved_.visit(record);
-      record.bytes = rounded_.sent(record).bytes;
+      record.bytes = operands_.sent(record).bytes;
     }
     if (event.kind == Kind::kOp) return visit_op(event, events);
     events.push_back(event);
@@ -76,7 +76,7 @@ class QuantizedPhase {
     const LoweredOp op = layer_.ops[event.index];
     const double saved = saved_.visit(op);
     if (is_saved_) hold(layer_, events, kBackwardEnd, -saved, "quantized input");
-    const std::vector<OpRecord> ops = rounded_.ops_for(op);
+    const std::vector<OpRecord> ops = operands_.ops_for(op);
     if (ops.size() == 1 && ops.front().key == op.key) return events.push_back(event);
     bool is_first = event.is_first;
     for (const OpRecord& run : ops) {
@@ -88,7 +88,7 @@ class QuantizedPhase {
   }
 
   LoweredLayer& layer_;
-  RoundedOperands rounded_;
+  QuantizedOperands operands_;
   SavedInputs saved_;
   bool is_saved_ = false;
 };

@@ -107,7 +107,8 @@ void reduce_in_buckets(LoweredLayer& layer, const StepEndInputs& inputs) {
 void unfuse_optimizer(LoweredLayer& layer, const StepEndInputs& inputs) {
   const StackSpec& stack = inputs.scenario.stack;
   for (LoweredOp& op : layer.ops) {
-    const PlainKernel kernel = plain_kernel(op, stack, inputs.scenario.model.activation_ops);
+    const UnfusedKernels kernel =
+        unfused_kernels_of(op, stack, inputs.scenario.model.activation_ops);
     op.launches = kernel.launches;
     op.traffic = kernel.traffic * state_traffic(op, stack);
   }

@@ -50,7 +50,7 @@ void unfuse_phase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase pha
     events.push_back(event);
     if (event.kind != Kind::kOp) return;
     LoweredOp& op = layer.ops[event.index];
-    const PlainKernel kernel = plain_kernel(op, stack, model.activation_ops);
+    const UnfusedKernels kernel = unfused_kernels_of(op, stack, model.activation_ops);
     op.traffic = kernel.traffic;
     op.launches = kernel.launches * (is_launched_by_expert(op, stack.parts) ? experts : 1);
     op.uncalibrated = uncalibrated_factor(op, stack);

@@ -330,7 +330,8 @@ double passed_elements(const OpKey& key) {
 
 }  // namespace
 
-PlainKernel plain_kernel(const OpRecord& op, const StackSpec& stack, ActivationOps activation) {
+UnfusedKernels unfused_kernels_of(const OpRecord& op, const StackSpec& stack,
+                                  ActivationOps activation) {
   const Passes passes = passes_of(op, stack, activation);
   const double width = static_cast<double>(size_of(op.key.dtype));
   const double elements = passed_elements(op.key);

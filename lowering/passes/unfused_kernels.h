@@ -11,7 +11,7 @@
 
 namespace tpsim {
 
-struct PlainKernel {
+struct UnfusedKernels {
   double traffic = 1;         // bytes moved relative to the fused kernel; at least 1
   std::int64_t launches = 1;  // at least 1
   // Bytes saved for backward in addition to the fused kernel's; forward ops only. Negative if plain
@@ -21,6 +21,7 @@ struct PlainKernel {
 
 // Returns {1, 1, 0} if the stack's kernel is fused, or if no software option covers the op.
 // `activation`: of the model.
-PlainKernel plain_kernel(const OpRecord& op, const StackSpec& stack, ActivationOps activation);
+UnfusedKernels unfused_kernels_of(const OpRecord& op, const StackSpec& stack,
+                                  ActivationOps activation);
 
 }  // namespace tpsim

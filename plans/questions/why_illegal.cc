@@ -49,10 +49,11 @@ int depth_of(const StackSpec& stack, const std::string& reason) {
   if (reason == kInterleaving) return kPastDegrees;
   if (reason == kStages) return kPastDegrees + 2;
   const std::vector<const LaunchRule*> rules = rules_of(stack.launcher, RuleScope::kPlan);
-  const bool is_rule = std::any_of(rules.begin(), rules.end(), [&](const LaunchRule* rule) {
-    return reason == refusal_of(*rule);
-  });
-  if (is_rule || part_rule_of(reason) != nullptr) return kPastDegrees + 4;
+  const auto rule = std::find_if(rules.begin(), rules.end(),
+                                 [&](const LaunchRule* one) { return reason == refusal_of(*one); });
+  if (rule != rules.end() || part_rule_of(reason) != nullptr) {
+    return kPastDegrees + 4 + static_cast<int>(rule - rules.begin());
+  }
   const bool is_late = reason == tpsim::refusal_reason(Setting::kZero) ||
                        reason == tpsim::refusal_reason(Setting::kRankOrder) ||
                        reason == "the stack refuses ZeRO 2 and 3 with pipelines";

@@ -35,13 +35,21 @@ def torchtitan(file, sources):
                 first = first or error
         if first is not None:
             raise first
-        from torchtitan.trainer import Trainer  # pylint: disable=import-error,import-outside-toplevel
         notes.append(NO_MODEL)
-        return settings_of(checked(Trainer.Config, given["arguments"]), given["arguments"])
+        return settings_of(checked(lambda: without_model(given["arguments"]), given["arguments"]), given["arguments"])
     answer = check.with_stubs(check.judged(work), finder)
     if notes:
         answer["notes"] = notes
     return answer
+
+
+def without_model(words):
+    """Returns a configuration without a model. Its loss has chunks if an option states their number."""
+    from torchtitan.trainer import Trainer  # pylint: disable=import-error,import-outside-toplevel
+    if not any(word.startswith("--loss.num_chunks") for word in words):
+        return Trainer.Config()
+    from torchtitan.components.loss import ChunkedLossWrapper  # pylint: disable=import-error,import-outside-toplevel
+    return Trainer.Config(loss=ChunkedLossWrapper.Config())
 
 
 def prepare(gpus):

@@ -1,6 +1,6 @@
 // Prices collectives and P2P transfers of a plan's groups, in seconds.
 #include "lowering/passes/shard_groups.h"
-#include "sim/layers/expert_prices.h"
+#include "sim/layers/dispatch_time.h"
 #include "sim/layers/layer_pricer.h"
 
 namespace tpsim {

@@ -8,7 +8,7 @@ namespace tpsim {
 void LayerPricer::add_weight_copies(FixedCost& fixed, const Plan& plan) const {
   double& held = fixed.held[static_cast<std::size_t>(MemoryCategory::kWeights)];
   const double weights = held / static_cast<double>(size_of(plan.dtype));
-  const Bytes moved(weights * weight_rounding_bytes(scenario(), plan));
+  const Bytes moved(weights * weight_quantization_bytes(scenario(), plan));
   held += weights * weight_copy_bytes(scenario(), plan);
   fixed.end[StepEndPart::kOptimizer] += streaming_time(moved);
 }

@@ -106,10 +106,10 @@ std::string expert_inputs(const Scenario& s, const Plan& plan) {
                      group_text(plan, GroupKind::kExpert, s));
 }
 
-std::string roundings_text(const Scenario& s, const Plan& plan, StepTerm term) {
-  const std::string_view roundings = roundings_of(recipe_of(s.stack, plan));
-  if (term != StepTerm::kElementwise || roundings.empty()) return "";
-  return "; " + std::string(roundings);
+std::string quantization_note(const Scenario& s, const Plan& plan, StepTerm term) {
+  const std::string_view quantization = quantization_text(recipe_of(s.stack, plan));
+  if (term != StepTerm::kElementwise || quantization.empty()) return "";
+  return "; " + std::string(quantization);
 }
 
 std::string load_text(const Scenario& s, const Plan& plan) {
@@ -128,7 +128,8 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
     case StepTerm::kAttention:
     case StepTerm::kElementwise:
       return {"m x sum over the stage's ops, forward + backward",
-              work_inputs(plan, busiest_stage) + roundings_text(s, plan, term), device_source(s)};
+              work_inputs(plan, busiest_stage) + quantization_note(s, plan, term),
+              device_source(s)};
     case StepTerm::kRecurrence:
       return {
           "m x sum over convolutions, scans and gates, forward + backward",

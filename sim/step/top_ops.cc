@@ -6,7 +6,7 @@
 
 #include "core/plan/rank_layout.h"
 #include "lowering/passes/quantization.h"
-#include "sim/layers/expert_prices.h"
+#include "sim/layers/dispatch_time.h"
 
 namespace tpsim {
 namespace {

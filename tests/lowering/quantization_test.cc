@@ -148,7 +148,7 @@ TEST_CASE("8-bit GEMMs with sums outside the tensor cores are slower, but faster
 TEST_CASE("only gradients with a scale per tensor sum outside the tensor cores") {
   const Scenario scenario = scenario_on("dgx-h100");
   const auto splits = [&](Precision precision, std::uint8_t layout) {
-    RoundedOperands rounded(scenario, plan_for(scenario, precision));
+    QuantizedOperands rounded(scenario, plan_for(scenario, precision));
     OpRecord op = product(DType::kBFloat16, 1024, 512, 256);
     op.key.variant = layout;
     op.label = {ModelPart::kMlpLinear, "linear"};
@@ -166,7 +166,7 @@ TEST_CASE("only gradients with a scale per tensor sum outside the tensor cores")
 TEST_CASE("NVFP4 passes are named: Hadamard transforms and stochastic rounding") {
   const Scenario scenario = scenario_on("dgx-b200");
   const auto passes = [&](std::uint8_t layout) {
-    RoundedOperands rounded(scenario, plan_for(scenario, Precision::kNvFp4));
+    QuantizedOperands rounded(scenario, plan_for(scenario, Precision::kNvFp4));
     OpRecord op = product(DType::kBFloat16, 1024, 512, 256);
     op.key.variant = layout;
     op.label = {ModelPart::kMlpLinear, "linear"};
@@ -175,12 +175,12 @@ TEST_CASE("NVFP4 passes are named: Hadamard transforms and stochastic rounding")
     return names;
   };
   CHECK(passes(kTransposeB) ==
-        std::vector<std::string>{"amax of the tensor, for its scale", "rounded to nvfp4 by rows",
-                                 "Hadamard transforms, rounded to nvfp4 by columns", ""});
+        std::vector<std::string>{"amax of the tensor, for its scale", "quantized to nvfp4 by rows",
+                                 "Hadamard transforms, quantized to nvfp4 by columns", ""});
   CHECK(passes(0) == std::vector<std::string>{
                          "amax of the tensor, for its scale",
-                         "rounded stochastically to nvfp4 by rows",
-                         "Hadamard transforms, rounded stochastically to nvfp4 by columns", ""});
+                         "quantized stochastically to nvfp4 by rows",
+                         "Hadamard transforms, quantized stochastically to nvfp4 by columns", ""});
   CHECK(passes(kTransposeA).size() == 1);  // reads operands quantized by the other two
 }
 
@@ -188,7 +188,7 @@ TEST_CASE("quantizing the output costs differently after a norm and an activatio
   Scenario scenario = scenario_on("dgx-h100");
   const auto moved = [&](Precision precision, ModelPart before) {
     const Plan plan = plan_for(scenario, precision);
-    RoundedOperands rounded(scenario, plan);
+    QuantizedOperands rounded(scenario, plan);
     rounded.ops_for({{OpKind::kAdd, DType::kBFloat16, 0, {1}}, 0, 0, {before, "before"}});
     OpRecord op = product(DType::kBFloat16, 1024, 512, 256);
     op.label = {ModelPart::kMlpLinear, "linear"};
@@ -215,7 +215,7 @@ TEST_CASE("GEMMs that quantize operands read each once, or twice with current sc
   scenario.stack = *catalogue().load_stack("reference");
   constexpr double kM = 1024, kN = 512, kK = 256;
   const auto moved = [&](Precision precision, std::uint8_t layout) {
-    RoundedOperands rounded(scenario, plan_for(scenario, precision));
+    QuantizedOperands rounded(scenario, plan_for(scenario, precision));
     OpRecord op = product(DType::kBFloat16, 1024, 512, 256);
     op.key.variant = layout;
     op.label = {ModelPart::kMlpLinear, "linear"};
@@ -243,7 +243,7 @@ TEST_CASE("GEMMs that quantize operands read each once, or twice with current sc
                                 .ranks = 2,
                                 .bytes = 1 << 20,
                                 .label = test::kTest};
-  RoundedOperands fp8(scenario, plan_for(scenario, Precision::kFp8));
+  QuantizedOperands fp8(scenario, plan_for(scenario, Precision::kFp8));
   CHECK(fp8.sent(gather).bytes == gather.bytes);
 }
 
@@ -280,8 +280,8 @@ TEST_CASE("gathers send the recipe's number of bits") {
                                 .ranks = 2,
                                 .bytes = 1 << 20,
                                 .label = test::kTest};
-  RoundedOperands none(scenario, plan_for(scenario, Precision::kNone));
-  RoundedOperands fp8(scenario, plan_for(scenario, Precision::kFp8));
+  QuantizedOperands none(scenario, plan_for(scenario, Precision::kNone));
+  QuantizedOperands fp8(scenario, plan_for(scenario, Precision::kFp8));
   CHECK(none.sent(gather).bytes == gather.bytes);
   CHECK(fp8.sent(gather).bytes == gather.bytes / 2);
 }

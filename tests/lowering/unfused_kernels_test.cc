@@ -39,14 +39,14 @@ TEST_CASE("plain ops cost at least their passes, and fused kernels are never slo
                 .bytes = 4.0 * 1024 * 4096,
                 .label = {ModelPart::kNorm, "norm"}};
   StackSpec stack;
-  CHECK(plain_kernel(norm, stack, {}).traffic == 1);
+  CHECK(unfused_kernels_of(norm, stack, {}).traffic == 1);
   stack.parts.norm_kernel = KernelFusion::kTorch;
   // Cast to fp32, square, mean, scale, cast back, weight: 36 bytes per element instead of 4.
-  CHECK(plain_kernel(norm, stack, {}).traffic == Approx(9));
+  CHECK(unfused_kernels_of(norm, stack, {}).traffic == Approx(9));
   // An fp32 copy instead of the input, and the normalized values: 6 bytes instead of 2.
-  CHECK(plain_kernel(norm, stack, {}).kept.value() == Approx(4.0 * 1024 * 4096));
+  CHECK(unfused_kernels_of(norm, stack, {}).kept.value() == Approx(4.0 * 1024 * 4096));
   norm.key.variant = static_cast<std::uint8_t>(NormKind::kLayerNorm);
-  CHECK(plain_kernel(norm, stack, {}).traffic == 1);  // PyTorch's LayerNorm is fused
+  CHECK(unfused_kernels_of(norm, stack, {}).traffic == 1);  // PyTorch's LayerNorm is fused
 }
 
 TEST_CASE("autograd adds the residual gradient of a norm by a separate op") {
@@ -77,16 +77,16 @@ TEST_CASE("autograd adds the residual gradient of a norm by a separate op") {
   StackSpec stack;
   stack.parts.residual_gradient = KernelFusion::kTorch;
   // Three passes of the norm, and two reads and a write of the sum, instead of four passes.
-  CHECK(plain_kernel(norm, stack, {}).traffic == Approx(1.5));
-  CHECK(plain_kernel(norm, StackSpec(), {}).traffic == 1);
+  CHECK(unfused_kernels_of(norm, stack, {}).traffic == Approx(1.5));
+  CHECK(unfused_kernels_of(norm, StackSpec(), {}).traffic == 1);
   norm.key.variant = static_cast<std::uint8_t>(NormKind::kRmsNorm);
-  CHECK(plain_kernel(norm, stack, {}).traffic == 1);  // the norm has no residual
+  CHECK(unfused_kernels_of(norm, stack, {}).traffic == 1);  // the norm has no residual
   // torch.compile sums the gain's gradient in separate passes, which include the residual gradient.
   stack.parts.norm_kernel = KernelFusion::kTorch;
   stack.parts.compile = true;
-  CHECK(plain_kernel(norm, stack, {}).traffic == Approx(1.5));
+  CHECK(unfused_kernels_of(norm, stack, {}).traffic == Approx(1.5));
   norm.key.variant |= 2;
-  CHECK(plain_kernel(norm, stack, {}).traffic == Approx(7.0 / 4));
+  CHECK(unfused_kernels_of(norm, stack, {}).traffic == Approx(7.0 / 4));
 }
 
 TEST_CASE("a GELU that the model's module writes as a formula takes a pass per op") {
@@ -103,30 +103,30 @@ TEST_CASE("a GELU that the model's module writes as a formula takes a pass per o
   StackSpec stack;
   stack.parts.norm_kernel = KernelFusion::kTorch;
   for (const ActivationOps ops : {ActivationOps::kSavedOps, ActivationOps::kFunctionOps}) {
-    CHECK(plain_kernel(forward, stack, ops).traffic == 1);  // the software has its own kernel
+    CHECK(unfused_kernels_of(forward, stack, ops).traffic == 1);  // the software has its own kernel
   }
   stack.parts.activation_kernel = ActivationKernel::kTorch;
-  CHECK(plain_kernel(forward, stack, ActivationOps::kOneKernel).traffic == 1);
+  CHECK(unfused_kernels_of(forward, stack, ActivationOps::kOneKernel).traffic == 1);
   // Eight ops read ten tensors and write eight; three of them are saved besides the input.
-  const PlainKernel saved = plain_kernel(forward, stack, ActivationOps::kSavedOps);
+  const UnfusedKernels saved = unfused_kernels_of(forward, stack, ActivationOps::kSavedOps);
   CHECK(saved.traffic == Approx(9));
   CHECK(saved.launches == 8);
   CHECK(saved.kept.value() == Approx(3 * 2 * kElements));
-  const PlainKernel function = plain_kernel(forward, stack, ActivationOps::kFunctionOps);
+  const UnfusedKernels function = unfused_kernels_of(forward, stack, ActivationOps::kFunctionOps);
   CHECK(function.kept.value() == 0);
   const OpRecord backward = gelu(OpKind::kBiasGeluBackward, MlpKind::kGelu);
-  CHECK(plain_kernel(backward, stack, ActivationOps::kFunctionOps).traffic >
-        plain_kernel(backward, stack, ActivationOps::kSavedOps).traffic);
+  CHECK(unfused_kernels_of(backward, stack, ActivationOps::kFunctionOps).traffic >
+        unfused_kernels_of(backward, stack, ActivationOps::kSavedOps).traffic);
   // Under autocast the saved results are fp32.
   stack.parts.master_weights = MasterWeights::kAutocast;
-  CHECK(plain_kernel(forward, stack, ActivationOps::kSavedOps).kept.value() ==
+  CHECK(unfused_kernels_of(forward, stack, ActivationOps::kSavedOps).kept.value() ==
         Approx(3 * 4 * kElements));
   // PyTorch's ReLU saves its result, which is the down projection's saved input.
   const OpRecord relu = gelu(OpKind::kBiasGeluForward, MlpKind::kRelu);
-  CHECK(plain_kernel(relu, stack, ActivationOps::kOneKernel).kept.value() ==
+  CHECK(unfused_kernels_of(relu, stack, ActivationOps::kOneKernel).kept.value() ==
         Approx(-2 * kElements));
   stack.parts.compile = true;
-  CHECK(plain_kernel(forward, stack, ActivationOps::kSavedOps).traffic == 1);
+  CHECK(unfused_kernels_of(forward, stack, ActivationOps::kSavedOps).traffic == 1);
 }
 
 TEST_CASE("a rotary kernel without a scale needs plain ops for YaRN") {
@@ -155,13 +155,13 @@ TEST_CASE("torch.compile does not fuse rotary embeddings with complex numbers") 
   StackSpec stack;
   stack.parts.rotary_kernel = RotaryKernel::kTorchComplex;
   // A read and a write in bf16 and four in fp32, instead of one read and one write.
-  CHECK(plain_kernel(rotary, stack, {}).traffic == Approx(5));
+  CHECK(unfused_kernels_of(rotary, stack, {}).traffic == Approx(5));
   stack.parts.compile = true;
-  CHECK(plain_kernel(rotary, stack, {}).traffic == Approx(5));
-  CHECK(plain_kernel(rotary, stack, {}).launches == 6);
+  CHECK(unfused_kernels_of(rotary, stack, {}).traffic == Approx(5));
+  CHECK(unfused_kernels_of(rotary, stack, {}).launches == 6);
   stack.parts.rotary_kernel = RotaryKernel::kTorch;
-  CHECK(plain_kernel(rotary, stack, {}).traffic == 1);
-  CHECK(plain_kernel(rotary, stack, {}).launches == 1);
+  CHECK(unfused_kernels_of(rotary, stack, {}).traffic == 1);
+  CHECK(unfused_kernels_of(rotary, stack, {}).launches == 1);
 }
 
 TEST_CASE("overwritten gradients are not cleared, and a loss with one pass is shorter") {

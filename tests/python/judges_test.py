@@ -36,11 +36,28 @@ class ParallelDims:
         self.dp_replicate, self.dp_shard = 1, shards
         assert shards == world, f"{shards} shards on {world} ranks"
 """,
+    "torchtitan/components/__init__.py": "",
+    "torchtitan/components/loss.py": """
+from dataclasses import dataclass
+
+
+class BaseLoss:
+    @dataclass(kw_only=True, slots=True)
+    class Config:
+        scale: float = 1.0
+
+
+class ChunkedLossWrapper(BaseLoss):
+    @dataclass(kw_only=True, slots=True)
+    class Config(BaseLoss.Config):
+        num_chunks: int = 8
+""",
     "torchtitan/trainer.py": """
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import tyro
+from torchtitan.components.loss import BaseLoss
 from torchtitan.distributed import ParallelDims, utils
 
 
@@ -66,6 +83,7 @@ class Trainer:
     class Config:
         model_spec: Annotated[Any, tyro.conf.Suppress] = None
         parallelism: Parallelism = field(default_factory=Parallelism)
+        loss: BaseLoss.Config = field(default_factory=BaseLoss.Config)
         recompute: Annotated[Full, tyro.conf.subcommand("full")] | Annotated[None, tyro.conf.subcommand("none")] = None
 
     def __init__(self, config):
@@ -288,6 +306,9 @@ class Judges(unittest.TestCase):
         chosen = self.titan("--parallelism.shards", "8", "recompute:full", "--recompute.debug")
         self.assertEqual((chosen["accepted"], chosen["settings"]["recompute"]), (True, "full"))
         self.assertIn("registry has no configuration", self.titan("--parallelism.shards", "8", layers=3)["notes"][0])
+        chunks = ("--parallelism.shards", "8", "--loss.num_chunks", "4")
+        self.assertIn("unrecognized option: --loss.num_chunks", self.titan(*chunks)["message"])
+        self.assertEqual(self.titan(*chunks, layers=3)["settings"]["loss.num_chunks"], 4)
 
     def test_torchtitan_rejects_options_with_its_message(self):
         for words, message in ((["--parallelism.shards", "4"], "4 shards on 8 ranks"),

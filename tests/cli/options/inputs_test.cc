@@ -266,4 +266,17 @@ TEST_CASE("several values of a part are for searches, and a single plan accepts 
   CHECK(named.error().where == "--dispatcher");
 }
 
+TEST_CASE("a search tries several sets of modules, separated by slashes") {
+  Arguments arguments = arguments_of({{Opt::kModel, "mixtral-8x7b"},
+                                      {Opt::kCluster, "dgx-h100"},
+                                      {opt_of(StackPart::kRecomputeModules), "mlp/core_attn,mlp"}});
+  arguments.command = Command::kPlan;
+  const PartRow& row = row_of(StackPart::kRecomputeModules);
+  const NamedScenario named = load_scenario(arguments, std::nullopt).value();
+  CHECK(named.scenario.stack.choices.parts.at(row.part) ==
+        std::vector{parse_value(row, "mlp").value(), parse_value(row, "core_attn,mlp").value()});
+  arguments.command = Command::kSimulate;
+  CHECK_FALSE(load_scenario(arguments, std::nullopt).ok());
+}
+
 }  // namespace tpsim::cli

@@ -233,7 +233,7 @@ TEST_CASE("only linear layers use 8 bits, and each operand is quantized once") {
   const LayerTrace trace = trace_layers(LayerKind::kBlock, model, plan, {});
   plan.precision = Precision::kFp8Block;
   Scenario scenario;
-  RoundedOperands rounded(scenario, plan);
+  QuantizedOperands rounded(scenario, plan);
   int linear = 0, casts = 0;
   for (const OpRecord& op : trace.program.ops) {
     if (!is_linear_layer(op)) continue;

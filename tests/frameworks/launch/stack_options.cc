@@ -264,6 +264,7 @@ const std::vector<Option>& titan_options() {
       {"--parallelism.num_pp_microbatches", "int"},
       {"--parallelism.expert_parallel_degree", "int"},
       {"--debug.moe_force_load_balance", ""},
+      {"--loss.num_chunks", "int"},
       {"--compile.enable", ""},
       {"--compile.enable_async_tensor_parallel", ""},
       {"activation-checkpoint:none", ""},

@@ -104,6 +104,13 @@ TEST_CASE("a degree that does not divide is named with the nearest ones that do"
              Catch::Contains("ep = 3 does not divide the") && Catch::Contains("nearest: 2, 4"));
 }
 
+TEST_CASE("among a launcher's rules, the one that combinations reach last is named") {
+  Scenario scenario = test::small_scenario(test::small_llama());
+  scenario.stack.launcher = Launcher::kTorchTitan;
+  const auto answer = why_not(scenario, space_of(8), *parse_settings("gradient-dtype=bf16"));
+  CHECK_THAT(answer.value().illegal, Catch::Contains("gradient accumulation below fp32"));
+}
+
 TEST_CASE("the progress of a search starts at its bounds and never decreases") {
   std::vector<double> shares;
   const auto found =

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "core/scenario/catalogue.h"
-#include "sim/layers/expert_prices.h"
+#include "sim/layers/dispatch_time.h"
 #include "tests/sim/with_parts.h"
 
 namespace tpsim {

@@ -1,5 +1,5 @@
 // Laws of expert prices apart from GEMMs: dispatch, load, permute and host time.
-#include "sim/layers/expert_prices.h"
+#include "sim/layers/dispatch_time.h"
 
 #include <bit>
 #include <catch2/catch.hpp>

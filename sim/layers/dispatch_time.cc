@@ -1,4 +1,4 @@
-#include "sim/layers/expert_prices.h"
+#include "sim/layers/dispatch_time.h"
 
 #include <fmt/format.h>
 
