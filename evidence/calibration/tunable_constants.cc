@@ -168,7 +168,7 @@ CoordinateRange range_of(const TunableConstant& constant, const Scenario& scenar
   constexpr CoordinateRange kAny = {-10, 10};
   const OwnedNumber owned(constant, scenario.stack, scenario.cluster);
   const double value = owned.number.value(), most = most_of(owned.number);
-  if (constant.coordinate == Coordinate::kSum) return {-value, most - value};
+  if (constant.is_sum()) return {-value, most - value};
   // An excess is fitted as a logarithm, which needs no lower limit.
   if (constant.coordinate == Coordinate::kExcess || value <= 0) return kAny;
   return {std::min(0.0, std::log(least_of(owned.number) / value)),

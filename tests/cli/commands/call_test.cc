@@ -108,9 +108,12 @@ TEST_CASE("numbers and texts of options give the same answer") {
     const JsonValue document = answered(requested("plan", R"(, "options": )" + options));
     return to_line(*document.find("answer")->find("plans"));
   };
-  CHECK(answer(R"({"model": "mixtral-8x7b", "gpus": 64, "tp": [1, 2], "max_oom": 0.1,
+  CHECK(
+      answer(
+          R"({"model": "mixtral-8x7b", "cluster": "dgx-h100", "gpus": 64, "tp": [1, 2], "max_oom": 0.1,
                    "node_gbps": 800, "expert_load": 1.25, "shard_group": 8})") ==
-        answer(R"({"model": "mixtral-8x7b", "gpus": "64", "tp": "1,2", "max_oom": "0.1",
+      answer(
+          R"({"model": "mixtral-8x7b", "cluster": "dgx-h100", "gpus": "64", "tp": "1,2", "max_oom": "0.1",
                    "node_gbps": "800", "expert_load": "1.25", "shard_group": "8"})"));
   const auto error = [](const std::string& option) {
     return error_of(requested("plan", R"(, "options": {"model": "bloom-560m", )" + option + "}"));
