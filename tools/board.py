@@ -3,6 +3,7 @@
 
   tools/board.py BUILD/tpsim [-o board.json]                       tables of data/
   tools/board.py BUILD/tpsim --runs FILE.csv... [-o board.json]    other tables
+  tools/board.py BUILD/tpsim --runs FILE.csv... --left-out         without constants chosen on a table
 
 Each row has the output of `tpsim validate --json`, its table, source, framework (name, version,
 ZeRO stage as stated), GPU, model and date. Summaries by table and by source have the mean error,
@@ -10,17 +11,32 @@ the bias, the share of measured times inside their 90 % interval, the Winkler sc
 intervals divided by the measured time, and the mean memory error. They also have the number of
 OOM runs that are predicted as OOM (probability above one half), and of false alarms among the
 other runs. The last printed line is the mean of the tables' mean errors. docs/accuracy.md is
-written from the same rows (tools/write_accuracy.py)."""
+written from the same rows (tools/write_accuracy.py).
+
+With --left-out each table is priced with the values of LEFT_OUT: those that constants have if the
+table's rows are left out of their choice."""
 import argparse
 import csv
 import json
 import os
 import pathlib
+import shutil
 import subprocess
+import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 FOLDERS = ("published_runs", "strangers")
 FACTS = ("source", "framework", "gpu", "model", "date")
+# By table: constants of stacks that were chosen with its rows in view, and their values without.
+# Fragmentation: the value of stacks for which no rows were used. Host time: per launch, the median
+# of the runs of docs/validation/h100.md, instead of per block.
+PER_LAUNCH = {"host.per_block_op": "32 us", "host.per_block_forward": "0 us", "host.per_block_backward": "0 us"}
+FRAGMENTED = ("megatron-lm", "megatron-core", "megatron-deepspeed-2023", "deepspeed-zero3", "paddle")
+LEFT_OUT = {
+    "flagperf": {stack: {"memory.fragmentation": 0.05} for stack in FRAGMENTED},
+    "languini": {"pytorch-2024": PER_LAUNCH},
+    "torchtitan_h100_rest": {"torchtitan-2024": {"unmodelled": 0.1}},
+}
 MISSED = 20  # factor of the Winkler score for misses: 2 / (1 - 0.9)
 
 
@@ -45,9 +61,31 @@ def facts_of(table):
             for line, row in enumerate(rows, 2)}
 
 
-def board_rows(binary, table):
+def board_rows(binary, table, **environment):
     facts = facts_of(table)
-    return [{"table": table.stem, **facts.get(row["id"], {}), **row} for row in report_of(binary, table)["rows"]]
+    rows = report_of(binary, table, **environment)["rows"]
+    return [{"table": table.stem, **facts.get(row["id"], {}), **row} for row in rows]
+
+
+def change_stack(file, values):
+    stack = json.loads(file.read_text())
+    for key, value in values.items():
+        *sections, last = key.split(".")
+        place = stack
+        for section in sections:
+            place = place[section]
+        place[last] = value
+    file.write_text(json.dumps(stack))
+
+
+def rows_left_out(binary, table):
+    """Returns the rows of a table, priced with the values of LEFT_OUT."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = pathlib.Path(folder) / "data"
+        shutil.copytree(ROOT / "data", data)
+        for stack, values in LEFT_OUT.get(table.stem, {}).items():
+            change_stack(data / "stacks" / f"{stack}.json", values)
+        return board_rows(binary, table, env={**os.environ, "TPSIM_DATA": str(data)})
 
 
 def is_priced(row):
@@ -103,9 +141,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
     parser.add_argument("--runs", nargs="+", type=pathlib.Path, help="tables in place of those of data/")
+    parser.add_argument("--left-out", action="store_true", help="without constants chosen on a table")
     parser.add_argument("-o", "--output", type=pathlib.Path, help="the JSON file to write")
     arguments = parser.parse_args()
-    rows = [row for table in arguments.runs or public_tables() for row in board_rows(arguments.binary, table)]
+    priced = rows_left_out if arguments.left_out else board_rows
+    rows = [row for table in arguments.runs or public_tables() for row in priced(arguments.binary, table)]
     tables, sources = by(rows, "table"), by(rows, "source")
     for name, all_of_it in tables.items():
         print(line_of(name, all_of_it))

@@ -196,8 +196,9 @@ constexpr ReportKey kSiteMemoryKeys[] = {
 
 constexpr ReportKey kPeakKeys[] = {
     {"stage", "whole", "index of the stage, from 0"},
-    {"task", "text", "what the stage runs: `forward`, `backward` or `optimizer`"},
-    {"chunk micro_batch", "whole", "of forward and backward: chunk and micro-batch, from 0"},
+    {"task", "text",
+     "what the stage runs: `forward`, `backward`, `weight gradient` or `optimizer`"},
+    {"chunk micro_batch", "whole", "of a task of a micro-batch: chunk and micro-batch, from 0"},
     {"live", "list of live_memory",
      "contents of the memory, largest first. The sum is the stage's memory in the prediction"},
 };
@@ -225,8 +226,10 @@ constexpr ReportKey kPartProgramKeys[] = {
 
 constexpr ReportKey kPhaseKeys[] = {
     {"phase", "text",
-     "`forward`, `backward`, `recompute`, `accumulate`: per micro-batch; `send`, `receive`: per "
-     "micro-batch and direction; `clear_gradients`, `update`: per step; `allocate`: per run"},
+     "`forward`, `backward`, `recompute`, `weight_gradient`, `accumulate`: per micro-batch; "
+     "`send`, "
+     "`receive`: per micro-batch and direction; `clear_gradients`, `update`: per step; `allocate`: "
+     "per run"},
     {"events", "list of event",
      "ops, collectives, copies, host work and changes of memory, in order"},
 };

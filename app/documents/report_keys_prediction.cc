@@ -52,7 +52,7 @@ constexpr ReportKey kLayoutKeys[] = {
      "with `blocks`: number of recomputed blocks of every chunk, the first ones; else 0"},
     {"sequence_parallel", "bool", "whether sequence parallelism is on"},
     {"attention", "text", "`unfused` or `flash`"},
-    {"schedule", "text", "`gpipe`, `1f1b` or `interleaved`"},
+    {"schedule", "text", "`gpipe`, `1f1b`, `interleaved` or `zb-h1`"},
     {"rank_order", "text",
      "`tp-dp-pp` or `tp-pp-dp`: the degree that varies fastest over ranks comes first. "
      "Context-parallel ranks always follow the tensor-parallel ones"},

@@ -30,9 +30,7 @@ constexpr std::int64_t kProcess = 1, kFirstTrack = 1;
 
 double microseconds(Picoseconds time) { return static_cast<double>(time) / 1e6; }
 
-bool has_micro_batch(SpanKind kind) {
-  return kind == SpanKind::kForward || kind == SpanKind::kBackward || kind == SpanKind::kTransfer;
-}
+bool has_micro_batch(SpanKind kind) { return is_task(kind) || kind == SpanKind::kTransfer; }
 
 JsonValue event_json(const TimelineSpan& span, std::int64_t track) {
   JsonValue args = json_object({{"stage", span.stage}});

@@ -55,7 +55,8 @@ constexpr OtherNames kInstead[] = {
     {"--use-8bit-adam --adam-8bit --optim-8bit",
      "8-bit Adam is not modelled; moments are fp32 or bf16 (--optimizer-dtype)"},
     {"--zero-bubble --enable-zero-bubble --dualpipe",
-     "zero-bubble and DualPipe schedules are not modelled; --schedule interleaved is the closest"},
+     "write --schedule zb-h1 (--stack reference); other zero-bubble schedules and DualPipe are not "
+     "modelled"},
     {"--packing --pack-sequences --variable-seq-lengths",
      "sequence packing is not modelled: every sequence counts as --seq tokens"},
     {"--cpu-offloading --offload-activations",
@@ -82,7 +83,7 @@ constexpr std::string_view kWeightsStay =
 constexpr std::string_view kWholeWeights =
     "weights and activations have 16 or 32 bits; --precision fp8 or nvfp4 quantizes the GEMMs";
 constexpr std::string_view kNoZeroBubble =
-    "zero-bubble and DualPipe schedules are not modelled; interleaved is the closest schedule";
+    "of the zero-bubble schedules zb-h1 is modelled; DualPipe is not modelled";
 constexpr std::string_view kNoActivations =
     "offloading of activations is not modelled; --recompute saves activation memory instead";
 constexpr OtherValue kOtherValues[] = {

@@ -21,8 +21,7 @@ std::string size_text(double bytes) {
 }
 
 std::string moment_of(const PeakMemory& peak, const Plan& plan) {
-  const bool has_micro_batch =
-      peak.task.kind == SpanKind::kForward || peak.task.kind == SpanKind::kBackward;
+  const bool has_micro_batch = is_task(peak.task.kind);
   std::string text(name_of(peak.task.kind));
   if (has_micro_batch) text += fmt::format(" of micro-batch {}", peak.task.micro_batch);
   if (has_micro_batch && plan.virtual_stages > 1)

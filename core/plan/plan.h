@@ -38,10 +38,11 @@ template <>
 inline constexpr auto kEnumNames<AttentionKind> = std::to_array<std::string_view>({"unfused",
                                                                                    "flash"});
 
-enum class ScheduleKind : std::uint8_t { kGpipe, kOneFOneB, kInterleaved };
+// reference_model/parallel/schedule.h describes them.
+enum class ScheduleKind : std::uint8_t { kGpipe, kOneFOneB, kInterleaved, kZbH1 };
 template <>
-inline constexpr auto kEnumNames<ScheduleKind> = std::to_array<std::string_view>({"gpipe", "1f1b",
-                                                                                  "interleaved"});
+inline constexpr auto kEnumNames<ScheduleKind> =
+    std::to_array<std::string_view>({"gpipe", "1f1b", "interleaved", "zb-h1"});
 
 // State kept in host memory. kOptimizer: the optimizer state, which the CPU updates (Ren et al.
 // 2021, ZeRO-Offload); gradients are copied to the host and updated weights back.

@@ -18,6 +18,7 @@ constexpr std::array<FieldWord, n> words_with_tags(const std::array<E, n>& value
 
 using Tags2 = std::array<std::string_view, 2>;
 using Tags3 = std::array<std::string_view, 3>;
+using Tags4 = std::array<std::string_view, 4>;
 using Tags5 = std::array<std::string_view, 5>;
 using Tags6 = std::array<std::string_view, 6>;
 
@@ -26,7 +27,7 @@ constexpr auto kRecomputes =
     words_with_tags(all_of<Recompute>(), Tags5{"none", "selective", "full", "blocks", "ops"});
 constexpr auto kAttentions = words_with_tags(all_of<AttentionKind>(), Tags2{"unfused", "flash"});
 constexpr auto kSchedules =
-    words_with_tags(all_of<ScheduleKind>(), Tags3{"gpipe", "1f1b", "interleaved"});
+    words_with_tags(all_of<ScheduleKind>(), Tags4{"gpipe", "1f1b", "interleaved", "zb-h1"});
 constexpr auto kRankOrders = words_with_tags(all_of<RankOrder>(), Tags2{"tp-dp-pp", "tp-pp-dp"});
 constexpr auto kOffloads = words_with_tags(all_of<Offload>(), Tags2{"no-offload", "offload"});
 constexpr std::array kFloats = {DType::kBFloat16, DType::kFloat16, DType::kFloat32};

@@ -290,6 +290,14 @@ Status check_schedule(const Plan& plan) {
                    "interleaved needs virtual_stages > 1, other schedules need 1");
   }
   if (plan.virtual_stages > 1 && pp == 1) return illegal("virtual stages need pp > 1");
+  if (plan.schedule == ScheduleKind::kZbH1 && pp == 1) {
+    return illegal("schedule zb-h1 needs pp > 1", "it fills the bubble of a pipeline: use 1f1b");
+  }
+  if (plan.schedule == ScheduleKind::kZbH1 && plan.zero >= 2) {
+    return illegal(fmt::format("schedule zb-h1 is not possible with ZeRO {}", plan.zero),
+                   "ZeRO 2 and 3 reduce the gradients of a block when its backward ends, before "
+                   "its weight gradients exist: use ZeRO 0 or 1");
+  }
   if (plan.virtual_stages > 1 && micro_batches(plan) % pp != 0) {
     return illegal(
         fmt::format("the interleaved schedule has {} micro-batches, but needs a multiple of "

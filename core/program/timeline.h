@@ -13,6 +13,7 @@ namespace tpsim {
 enum class SpanKind : std::uint8_t {
   kForward,
   kBackward,
+  kWeightGradient,
   kTransfer,
   // Work at the end of the step. Each kind has the name and the time of its StepTerm in the report.
   kGradientReduction,
@@ -27,13 +28,17 @@ enum class SpanKind : std::uint8_t {
 };
 template <>
 inline constexpr auto kEnumNames<SpanKind> = std::to_array<std::string_view>(
-    {"forward", "backward", "transfer", "gradient reduction", "tied embedding", "gradient clipping",
-     "optimizer", "weight gather", "host step", "stragglers", "unmodelled", "other"});
+    {"forward", "backward", "weight gradient", "transfer", "gradient reduction", "tied embedding",
+     "gradient clipping", "optimizer", "weight gather", "host step", "stragglers", "unmodelled",
+     "other"});
+
+// Whether a span of this kind is a task of one micro-batch.
+constexpr bool is_task(SpanKind kind) { return kind < SpanKind::kTransfer; }
 
 struct TimelineSpan {
   std::int64_t stage = 0;
   SpanKind kind{};
-  std::int64_t chunk = 0;        // model chunk, for forward and backward
+  std::int64_t chunk = 0;        // model chunk, for the tasks of a micro-batch
   std::int64_t micro_batch = 0;  // the same
   Picoseconds begin = 0;
   Picoseconds end = 0;

@@ -36,6 +36,21 @@ const std::array kPartRules = std::to_array<PartRule>({
      },
      "Muon with an offloaded optimizer",
      "tpsim keeps the state of Muon on the GPU: use --offload none, or --optimizer adamw"},
+    {kEveryLauncher,
+     [](M, P p, Stack s) {
+       constexpr SettingValue kZbH1{Setting::kSchedule,
+                                    static_cast<std::int64_t>(ScheduleKind::kZbH1)};
+       return p.schedule == ScheduleKind::kZbH1 && !s.choices.only.holds(kZbH1);
+     },
+     "the zb-h1 schedule",
+     "its file does not list zb-h1 in choices.schedule: use 1f1b or interleaved, or --stack reference"},
+    {kEveryLauncher,
+     [](M, P p, Stack s) {
+       return p.schedule == ScheduleKind::kZbH1 && !fuses_accumulation(s.training);
+     },
+     "the zb-h1 schedule with gradients in separate buffers",
+     "each micro-batch that awaits its weight gradients would hold a buffer: use "
+     "--gradient-accumulation fused or overwriting"},
     // megatron/core/transformer/transformer_config.py of Megatron-LM d98e8a6, __post_init__.
     {kCore,
      [](M, P p, Stack s) { return s.training.optimizer_kind == OptimizerKind::kMuon && p.zero >= 2; },

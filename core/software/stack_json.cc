@@ -230,6 +230,13 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.flag({"compiles_loss",
            "torch.compile covers the loss too, so that the logits have no fp32 copy [false]"},
           stack.compiles_loss, kOptional);
+  io.flag({"checkpoint_stops_early",
+           "full recompute does not repeat the last GEMM of a block, which backward does not need "
+           "[false]"},
+          stack.checkpoint_stops_early, kOptional);
+  io.flag({"copies_gathered_weights",
+           "ZeRO 3 copies gathered weights from the buffer of the all-gather into tensors [false]"},
+          stack.copies_gathered_weights, kOptional);
   io.number({"overlap_slowdown", "slowdown factor of compute that overlaps with a collective"},
             stack.overlap_slowdown, {1, 10});
   io.number({"rank_jitter", "relative standard deviation of compute time between ranks"},
@@ -302,6 +309,9 @@ StackLimit violated_limit(const StackSpec& stack, const ModelSpec& model, const 
 StackSpec without_limits(StackSpec stack) {
   stack.launcher = Launcher::kNone;
   stack.choices.only = {};
+  for (const FieldWord& word : row_of(Setting::kSchedule).words) {
+    stack.choices.only[Setting::kSchedule].push_back(word.value);  // zb-h1 must be listed
+  }
   stack.zero_2_and_3_with_pipeline = true;
   return stack;
 }

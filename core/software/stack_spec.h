@@ -202,6 +202,12 @@ struct StackSpec {
   bool quantizes_inside_gemm = false;
   // With torch.compile of the layers the loss is compiled too: no fp32 copy of the logits.
   bool compiles_loss = false;
+  // Full recompute stops when all tensors for backward exist, as PyTorch's non-reentrant
+  // checkpointing does.
+  bool checkpoint_stops_early = false;
+  // With ZeRO 3 gathered weights arrive in one buffer and are copied from there into tensors
+  // (FSDP 2, DeepSpeed).
+  bool copies_gathered_weights = false;
   // Slowdown of compute overlapped with a collective (measured mean 1.19 in the literature).
   double overlap_slowdown = 1.19;
   // Standard deviation of a rank's micro-batch time over its mean: a step waits for the slowest

@@ -48,11 +48,15 @@ void environment_fields(FieldReader& in, RunEnvironment& e) {
   in.objects("set_aside", e.excluded, excluded, kOptional);
 }
 
+bool is_letter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
+
 // Whether the name contains the word at the start of a word: "H200" is in "NVIDIA H200 141GB", but
-// not in "GH200".
+// not in "GH200". A number in the name starts a word ("4090" in "RTX4090"), and so do letters after
+// a number.
 bool has_word(const std::string& name, const std::string& word) {
   for (std::size_t at = name.find(word); at != std::string::npos; at = name.find(word, at + 1)) {
     if (at == 0 || std::isalnum(static_cast<unsigned char>(name[at - 1])) == 0) return true;
+    if (is_letter(name[at - 1]) != is_letter(name[at])) return true;
   }
   return false;
 }

@@ -11,11 +11,22 @@
 #include "core/model/model_support.h"
 #include "core/software/optimizer_kinds.h"
 #include "evidence/runs/framework_name.h"
+#include "evidence/runs/stated_words.h"
 #include "evidence/runs/usual_machines.h"
 #include "sim/step/usual_spreads.h"
 
 namespace tpsim {
 namespace {
+
+// Names of AdamW in run tables besides kAdamNames, in lower case.
+constexpr std::string_view kAdamImplementations =
+    "adamw_torch adamw_torch_fused adamw_hf fused_adam fusedadam adam_fused deepspeedcpuadam";
+
+bool is_priced_optimizer(const std::string& name) {
+  return name.empty() || optimizer_called(name) != nullptr ||
+         matches_any(in_lower_case(name), kAdamNames) ||
+         matches_any(in_lower_case(name), kAdamImplementations);
+}
 
 std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironment& environment,
                                      const Scenario& scenario, bool states_network) {
@@ -25,9 +36,7 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
   if (!states_network && is_usual) assumed.push_back("network of " + scenario.cluster.name);
   assumed.push_back("software of stack " + scenario.stack.name);
   if (run.gradient_dtype.empty()) assumed.emplace_back("dtype of gradients");
-  if (!run.optimizer.empty() && !matches_any(run.optimizer, kAdamNames)) {
-    assumed.push_back("adam instead of " + run.optimizer);
-  }
+  if (!is_priced_optimizer(run.optimizer)) assumed.push_back("adam instead of " + run.optimizer);
   if (run.attention.empty() && !run.parts.contains(StackPart::kAttentionKernel)) {
     assumed.emplace_back("flash attention");
   }
@@ -152,7 +161,7 @@ Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& envir
 }
 
 PublishedRun RunLoader::completed(const PublishedRun& run) {
-  PublishedRun all = with_degrees(models_.completed(run));
+  PublishedRun all = with_degrees(models_.completed(with_usual_words(run)));
   const RunEnvironment* where = environment(all);
   if (all.vocab == 0 && where != nullptr) all.vocab = where->vocab;
   if (const auto zero = split_framework(run.framework).zero; all.zero.empty() && zero) {
@@ -184,6 +193,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   }
   setup.scenario = {*std::move(model), cluster_of_row(machine->cluster, run, leaves),
                     machine->profile, with_parts(machine->stack, parts)};
+  Bytes& memory = setup.scenario.profile.device.memory;
+  if (where->by_names) memory = smaller_memory(run.gpu, memory).value_or(memory);
   TPSIM_TRY_STATUS(check_plannable(setup.scenario.model));
   TPSIM_TRY(setup.plan, plan_of(run, *where, setup.scenario.stack));
   // Tables also state expert tensor parallelism 1 for dense models, which have none.
@@ -197,6 +208,8 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   }
   setup.assumed = assumptions(stated, *where, setup.scenario, leaves > 0);
   add_sizes_assumed(setup.assumed, stated, run, setup.plan);
+  const bool is_unknown = where->by_names && !run.framework.empty() && stack_called(run).empty();
+  if (is_unknown) setup.assumed.push_back("unknown framework " + run.framework);
   if (stated.layers == 0 || stated.hidden == 0) setup.assumed.push_back("sizes of " + run.model);
   lift_limits(setup);
   setup.applied_parts = parts;

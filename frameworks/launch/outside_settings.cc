@@ -181,6 +181,8 @@ constexpr LeftOver kRefused[] = {
     {"--fp32-residual-connection", "tpsim models activations of the plan's dtype only"},
     {"--standalone-embedding-stage", "tpsim models the embedding on the first stage only"},
     {"--pipeline-model-parallel-split-rank", "tpsim models decoders only"},
+    {"--enable-zero-bubble --zero-bubble-* --enable-1f1b-v",
+     "of the schedules with a split backward, tpsim models ZB-H1 only: --schedule zb-h1"},
     {"--pipeline-model-parallel-comm-backend", "tpsim models P2P by NCCL only", "nccl"},
     {"--moe-layer-recompute", "tpsim models recompute of blocks or core attention only"},
     {"--moe-extended-tp",

@@ -185,6 +185,11 @@ Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
   TPSIM_TRY_STATUS(open.status());
   ShellOptions shell = titan_options(settings);
   shell.size = {1, gpus};
+  if (!inputs.model) {  // the model was read from these options
+    for (const char* name : {"--model.name", "--model.flavor", "--model.hf_assets_path"}) {
+      drop_option(shell.options, name);
+    }
+  }
   result.parts = take_torchtitan_parts(shell.options);
   count_sequences(shell.options, result.model.seq);
   take_titan_choices(shell.options, inputs.keeps_seq, result.model);

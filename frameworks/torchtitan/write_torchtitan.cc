@@ -112,6 +112,12 @@ Status check_titan_parts(const PlanFile& file, std::int64_t shards) {
                                       shards * degrees.cp * degrees.tp),
                           "ep must divide shard degree x cp x tp: use another --shard-group");
   }
+  const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
+  if (overlap == TpOverlap::kUserbuffers && degrees.tp > 1 &&
+      part_of(file, StackPart::kCompile) == 0) {
+    return cannot_express(kStack, "async tensor parallelism without torch.compile",
+                          "torchtitan requires it (config/configs.py:307): add --compile on");
+  }
   if (chunks_loss(file) && !has_chunked_loss(file.model)) {
     return cannot_express(kStack, "a loss in chunks for this model",
                           "only LLaMA 3's configurations have it (llama3/config_registry.py:197): "

@@ -18,6 +18,7 @@ constexpr Rgba kOrange = rgb(0xE69F00), kSky = rgb(0x56B4E9), kGreen = rgb(0x009
                kYellow = rgb(0xF0E442), kBlue = rgb(0x0072B2), kVermilion = rgb(0xD55E00),
                kPurple = rgb(0xCC79A7);
 constexpr Rgba kViolet = rgb(0x8465B8);  // a ninth color, for gradient clipping
+constexpr Rgba kTan = rgb(0xB9915A);     // for weight gradients, next to backward's orange
 
 // Order: weights, gradients, optimizer, activations, workspace, communication, context,
 // fragmentation.
@@ -28,8 +29,8 @@ constexpr std::array<Rgba, kMemoryPartCount> memory_colors(Rgba blue, Rgba green
 // Colors in the order of SpanKind. `greys`: host step, stragglers, uncalibrated overhead, other.
 constexpr std::array<Rgba, kSpanKindCount> span_colors(Rgba blue, Rgba green,
                                                        const std::array<Rgba, 4>& greys) {
-  return {blue,  kOrange, kPurple,  kVermilion, kYellow,  kViolet,
-          green, kSky,    greys[0], greys[1],   greys[2], greys[3]};
+  return {blue,  kOrange, kTan,     kPurple,  kVermilion, kYellow, kViolet,
+          green, kSky,    greys[0], greys[1], greys[2],   greys[3]};
 }
 
 constexpr Palette light() {

@@ -133,7 +133,7 @@ void draw_filter(Ui& ui, Rect rect) {
       unknown.empty()
           ? "Conditions that every plan shown satisfies: tp=4, pp>8, mb<=2, step<100, gib<70, "
             "zero=1, or "
-            "none, selective, full, flash, unfused, sp, no-sp, gpipe, 1f1b, interleaved."
+            "none, selective, full, flash, unfused, sp, no-sp, gpipe, 1f1b, interleaved, zb-h1."
           : "'" + unknown +
                 "' is not a condition of the filter and is ignored. Try tp=4, mb<=2, "
                 "step<100, gib<70, flash, full, sp.";

@@ -91,7 +91,7 @@ void draw_names(const Ui& ui, const Track& track, const std::vector<TimelineRect
   for (const TimelineRect& rect : rects) {
     if (rect.span == kManySpans || rect.lane % 2 == 1) continue;
     const TimelineSpan& span = track.view->timeline.spans[rect.span];
-    const bool has_number = span.kind == SpanKind::kForward || span.kind == SpanKind::kBackward;
+    const bool has_number = is_task(span.kind);
     const std::string text =
         has_number ? std::to_string(span.micro_batch) : std::string(name_of(span.kind));
     const float least = std::max(ui.px(16), text_size(ui.fonts.small, text).x + 4);

@@ -190,7 +190,8 @@ Plan mended(Plan plan, const ModelSpec& model) {
   plan.virtual_stages = nearest_value(counts, plan.virtual_stages);
   if (plan.virtual_stages > 1) {
     plan.schedule = ScheduleKind::kInterleaved;
-  } else if (plan.schedule == ScheduleKind::kInterleaved || plan.degrees.pp == 1) {
+  } else if (plan.schedule == ScheduleKind::kInterleaved || plan.degrees.pp == 1 ||
+             (plan.schedule == ScheduleKind::kZbH1 && plan.zero >= 2)) {
     plan.schedule = ScheduleKind::kOneFOneB;
   }
   if (!can_shard_sequence(plan, model)) plan.sequence_parallel = false;

@@ -17,8 +17,7 @@ std::string work_text(const PlanView& view, const TimelineSpan& span) {
   if (stage >= view.costs.stages.size() || local >= view.costs.stages[stage].chunks.size())
     return "";
   const ChunkCost& chunk = view.costs.chunk(view.costs.stages[stage], local);
-  const bool is_forward = span.kind == SpanKind::kForward;
-  const PhaseCost& phase = chunk.tasks[is_forward ? TaskKind::kForward : TaskKind::kBackward];
+  const PhaseCost& phase = chunk.tasks[task_of(span.kind)];
   std::string text = fmt::format("\n\n{} blocks", chunk.blocks);
   if (chunk.is_first) text += " and the embedding";
   if (chunk.is_last) text += " and the head";
@@ -41,8 +40,7 @@ std::string span_text(const PlanView& view, std::uint32_t index) {
   if (view.plan.virtual_stages > 1 && has_number) text += fmt::format(", chunk {}", span.chunk);
   text += fmt::format("\n{}, from {} to {}", time_text(to_seconds(span.end - span.begin)),
                       time_text(to_seconds(span.begin)), time_text(to_seconds(span.end)));
-  const bool works = span.kind == SpanKind::kForward || span.kind == SpanKind::kBackward;
-  if (works) text += work_text(view, span);
+  if (is_task(span.kind)) text += work_text(view, span);
   const std::vector<std::uint32_t>& path = view.critical_path;
   const bool is_critical = std::find(path.begin(), path.end(), index) != path.end();
   if (is_critical) text += "\n\nOn the critical path: a shorter span makes the step shorter.";

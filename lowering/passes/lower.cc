@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<LoweringPass, 13> kPasses = {{
+constexpr std::array<LoweringPass, 14> kPasses = {{
     {"attention_heads", "GEMMs of heads that share keys are one batched GEMM",
      merge_attention_heads},
     {"token_dispatch", "tokens reach the experts' ranks as the dispatcher sends them",
@@ -14,6 +14,7 @@ constexpr std::array<LoweringPass, 13> kPasses = {{
     {"context_exchange", "keys and values are exchanged in a ring or by all-to-alls",
      exchange_context},
     {"recompute", "forward ops run again before backward", recompute},
+    {"early_stop", "recompute stops when backward has what it needs", stop_recompute_early},
     {"quantization", "operands of linear layers are cast to 8 or 4 bits", quantize},
     {"unfused_kernels", "an op becomes the kernels that the framework launches", unfuse_kernels},
     {"weight_casts", "autocast casts weights and their gradients", cast_weights},

@@ -70,6 +70,7 @@ void dispatch_tokens(LoweredLayer& layer, const LayerInputs& inputs);
 void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs);
 void exchange_context(LoweredLayer& layer, const LayerInputs& inputs);
 void recompute(LoweredLayer& layer, const LayerInputs& inputs);
+void stop_recompute_early(LoweredLayer& layer, const LayerInputs& inputs);
 void quantize(LoweredLayer& layer, const LayerInputs& inputs);
 void unfuse_kernels(LoweredLayer& layer, const LayerInputs& inputs);
 void cast_weights(LoweredLayer& layer, const LayerInputs& inputs);

@@ -21,6 +21,7 @@ LayerPhase phase_of(Phase phase) {
   switch (phase) {
     case Phase::kForward: return LayerPhase::kForward;
     case Phase::kBackward: return LayerPhase::kBackward;
+    case Phase::kWeightGradient: return LayerPhase::kWeightGradient;
     case Phase::kAccumulate: break;
   }
   return LayerPhase::kAccumulate;
@@ -91,14 +92,29 @@ Stream stream_of(GroupKind group) {
   return Stream::kData;
 }
 
-double allocated_bytes(const LoweredAllocation& made, Bytes granularity) {
+AllocationRounding allocation_rounding(const StackSpec& stack) {
+  const Bytes granularity = stack.memory.allocation_granularity;
+  const bool caches = granularity > Bytes(1);
+  return {granularity, caches && !stack.parts.expandable_segments};
+}
+
+double allocated_bytes(const LoweredAllocation& made, const AllocationRounding& rounding) {
+  // kMinLargeAlloc, kRoundLarge and kSmallSize of c10/cuda/CUDACachingAllocator.cpp: a request of
+  // 10 MiB gets a segment of whole 2 MiB. The rest of the segment is split off if it exceeds 1 MiB.
+  constexpr double kLargeRequest = 10 * kMiB, kSegmentUnit = 2 * kMiB, kSmallestRest = kMiB;
   const auto bytes = static_cast<double>(made.bytes);
-  return made.is_traced ? std::ceil(bytes / granularity.value()) * granularity.value() : bytes;
+  if (!made.is_traced) return bytes;
+  const auto rounded_to = [&](double unit) { return std::ceil(bytes / unit) * unit; };
+  const double block = rounded_to(rounding.granularity.value());
+  if (!rounding.whole_segments || block < kLargeRequest) return block;
+  const double segment = rounded_to(kSegmentUnit);
+  return segment - block > kSmallestRest ? block : segment;
 }
 
 LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace) {
   LoweredLayer layer = with_records(kind, trace.program);
-  for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kAccumulate}) {
+  for (const Phase phase :
+       {Phase::kForward, Phase::kBackward, Phase::kWeightGradient, Phase::kAccumulate}) {
     const auto [begin, end] = trace.span(phase);
     layer.phase(phase_of(phase)).events = events_between(trace.program, begin, end);
   }

@@ -89,8 +89,17 @@ struct LoweredAllocation : AllocationRecord {
   bool is_traced = true;  // the caching allocator rounds traced sizes up
 };
 
+// How the allocator rounds the size of a tensor.
+struct AllocationRounding {
+  Bytes granularity = Bytes(1);
+  // A large block keeps a small rest of its segment, as in PyTorch without expandable segments.
+  bool whole_segments = false;
+};
+// Returns the rounding of activations.
+AllocationRounding allocation_rounding(const StackSpec& stack);
+
 // Returns the size in the memory of the GPU.
-double allocated_bytes(const LoweredAllocation& made, Bytes granularity);
+double allocated_bytes(const LoweredAllocation& made, const AllocationRounding& rounding);
 
 struct LoweredEvent {
   enum class Kind : std::uint8_t { kOp, kCollective, kCopy, kHost, kAllocate, kFree } kind{};
@@ -104,8 +113,9 @@ enum class LayerPhase : std::uint8_t {
   kForward,
   kRecompute,  // forward ops that run again before backward, if the trace does not contain them
   kBackward,
-  kAccumulate,  // after the backward of the chunk: adds gradients in separate buffers to the
-                // accumulation buffer
+  kWeightGradient,  // the wgrad GEMMs, if the schedule splits the backward
+  kAccumulate,      // after the backward of the chunk: adds gradients in separate buffers to the
+                    // accumulation buffer
   // Once per step.
   kClearGradients,
   kUpdate,  // reduces gradients, updates and gathers weights
@@ -113,9 +123,9 @@ enum class LayerPhase : std::uint8_t {
   kAllocate,  // weights, gradients and optimizer state
 };
 template <>
-inline constexpr auto kEnumNames<LayerPhase> =
-    words<7>("forward recompute backward accumulate clear_gradients update allocate");
-inline constexpr std::size_t kLayerPhaseCount = 7;
+inline constexpr auto kEnumNames<LayerPhase> = words<8>(
+    "forward recompute backward weight_gradient accumulate clear_gradients update allocate");
+inline constexpr std::size_t kLayerPhaseCount = 8;
 
 struct LoweredPhase {
   std::vector<LoweredEvent> events;

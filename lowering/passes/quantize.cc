@@ -1,5 +1,6 @@
 // The pass that replaces the ops of a block by those of its recipe.
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/program/op_dims.h"
@@ -93,6 +94,9 @@ class QuantizedPhase {
   bool is_saved_ = false;
 };
 
+constexpr std::array kPhasesWithGemms = {LayerPhase::kForward, LayerPhase::kBackward,
+                                         LayerPhase::kWeightGradient};
+
 // Returns the buffer bytes of GEMMs that quantize internally: the operands of the largest GEMM, and
 // the largest gradient that stays from dgrad to wgrad. The buffer grows to the largest GEMM and
 // stays.
@@ -102,7 +106,7 @@ double operand_buffers(const LoweredLayer& layer, const LayerInputs& inputs) {
   }
   const double narrow = bytes_per_element(operands_of(inputs.scenario.stack, inputs.plan));
   double largest = 0, kept = 0;
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+  for (const LayerPhase phase : kPhasesWithGemms) {
     for_each_op(layer, phase, [&](const LoweredOp& op) {
       if (!is_linear_layer(op)) return;
       const double batches = product_of(op.key, GemmDim::kBatch);
@@ -122,8 +126,11 @@ void quantize(LoweredLayer& layer, const LayerInputs& inputs) {
   if (recipe_of(inputs.scenario.stack, inputs.plan) == Precision::kNone) return;
   const double buffers = operand_buffers(layer, inputs);
   for (const LayerPhase phase : all_of<LayerPhase>()) QuantizedPhase(layer, inputs, phase);
-  hold(layer, kForwardStart, kForwardEnd, buffers, "quantized operands");
-  hold(layer, kBackwardStart, kBackwardEnd, buffers, "quantized operands");
+  for (const LayerPhase phase : kPhasesWithGemms) {
+    if (layer.phase(phase).events.empty()) continue;
+    hold(layer, {phase, Moment::Edge::kStart}, {phase, Moment::Edge::kEnd}, buffers,
+         "quantized operands");
+  }
 }
 
 }  // namespace tpsim

@@ -83,9 +83,18 @@ double flops_of_modules(const BlockFlops& block, bool has_experts, std::int64_t 
   return flops;
 }
 
+// Returns the FLOPs of a block's forward that full recompute repeats.
+double repeated_flops(const StackSpec& stack, const ModelSpec& block) {
+  const double all = block_forward_flops(block).total();
+  if (!stops_early(stack, block) || !has_feed_forward(block)) return all;
+  const std::int64_t experts = has_experts(block) ? block.experts.per_token : 1;
+  return all - 2.0 * static_cast<double>(experts * block.seq * block.ffn_hidden * block.hidden);
+}
+
 // For Recompute::kBlocks: returns the forward FLOPs of the first blocks of every chunk, which are
 // recomputed.
-double flops_of_some_blocks(const ModelSpec& model, const Plan& plan) {
+double flops_of_some_blocks(const Scenario& scenario, const Plan& plan) {
+  const ModelSpec& model = scenario.model;
   std::vector<double> count(static_cast<std::size_t>(block_kind_count(model)));
   std::int64_t first = 0;
   for (const std::int64_t blocks : plan.stage_layers) {
@@ -97,7 +106,7 @@ double flops_of_some_blocks(const ModelSpec& model, const Plan& plan) {
   double flops = 0;
   for (std::size_t kind = 0; kind < count.size(); ++kind) {
     const ModelSpec one = with_block_kind(model, static_cast<std::int64_t>(kind));
-    flops += count[kind] * block_forward_flops(one).total();
+    flops += count[kind] * repeated_flops(scenario.stack, one);
   }
   return flops;
 }
@@ -109,7 +118,7 @@ Flops recomputed_flops(const Scenario& scenario, const Plan& plan) {
   const SoftwareParts& parts = scenario.stack.parts;
   const auto batch = static_cast<double>(plan.global_batch);
   if (plan.recompute == Recompute::kBlocks) {
-    return Flops(batch * flops_of_some_blocks(model, plan));
+    return Flops(batch * flops_of_some_blocks(scenario, plan));
   }
   double flops = 0;
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
@@ -119,7 +128,7 @@ Flops recomputed_flops(const Scenario& scenario, const Plan& plan) {
     switch (plan.recompute) {
       case Recompute::kNone:
       case Recompute::kBlocks: break;
-      case Recompute::kFull: flops += blocks * block.total(); break;
+      case Recompute::kFull: flops += blocks * repeated_flops(scenario.stack, one); break;
       case Recompute::kOps: flops += blocks * block.products() / 2; break;
       case Recompute::kSelective:
         flops += blocks * flops_of_modules(block, has_experts(one), parts.recompute_modules,
@@ -134,13 +143,13 @@ namespace {
 
 // Returns the bytes of activations that forward leaves allocated.
 double saved_activations(const LoweredLayer& layer, const LayerInputs& inputs) {
-  const Bytes granularity = inputs.scenario.stack.memory.allocation_granularity;
+  const AllocationRounding rounding = allocation_rounding(inputs.scenario.stack);
   double bytes = 0;
   for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
     if (event.kind != Kind::kAllocate && event.kind != Kind::kFree) continue;
     const LoweredAllocation& made = layer.allocations[event.index];
     if (made.category != MemoryCategory::kActivations) continue;
-    bytes += (event.kind == Kind::kAllocate ? 1 : -1) * allocated_bytes(made, granularity);
+    bytes += (event.kind == Kind::kAllocate ? 1 : -1) * allocated_bytes(made, rounding);
   }
   return bytes;
 }

@@ -11,4 +11,7 @@ namespace tpsim {
 // model_flops_per_step(): the sum of both is the hardware FLOPs of a step.
 Flops recomputed_flops(const Scenario& scenario, const Plan& plan);
 
+// Returns whether full recompute of the block does not repeat its last GEMM.
+bool stops_early(const StackSpec& stack, const ModelSpec& block);
+
 }  // namespace tpsim

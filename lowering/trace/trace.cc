@@ -24,7 +24,9 @@ class LayerTracer {
       : rank_(model, plan, options, traced_rank(plan)),
         context_(rank_.context()),
         table_store_(context_),
-        store_(context_) {}
+        store_(context_) {
+    if (splits_backward(plan.schedule)) context_.weight_gradients = &weight_gradients_;
+  }
 
   LayerTrace trace(LayerKind kind) {
     switch (kind) {
@@ -50,6 +52,11 @@ class LayerTracer {
     table_store_.finish_shares();
     store_.finish_shares();
     trace_.backward_end = mark();
+    if (context_.weight_gradients != nullptr) {
+      weight_gradients_.end_backward();
+      weight_gradients_.run_oldest();
+    }
+    trace_.gradients_end = mark();
     table_store_.accumulate_pending();
     store_.accumulate_pending();
     trace_.end = mark();
@@ -112,7 +119,8 @@ class LayerTracer {
   }
 
   MetaRank rank_;
-  const RankContext& context_;
+  RankContext context_;
+  WeightGradients weight_gradients_;
   ParameterStore table_store_;
   ParameterStore store_;
   LayerTrace trace_;

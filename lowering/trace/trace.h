@@ -39,21 +39,24 @@ enum class LayerKind : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead
 enum class Phase : std::uint8_t {
   kForward,
   kBackward,
+  kWeightGradient,  // the wgrad GEMMs, if the schedule splits the backward
   kAccumulate,  // after the backward of the whole chunk: gradients in separate buffers are added to
                 // the accumulation buffer
 };
 struct LayerTrace {
   Program program;
-  std::size_t forward = 0, forward_end = 0, backward = 0, backward_end = 0, end = 0;
+  std::size_t forward = 0, forward_end = 0, backward = 0, backward_end = 0;
+  std::size_t gradients_end = 0, end = 0;
 
   // Returns the events [first, end) of a phase.
   std::pair<std::size_t, std::size_t> span(Phase phase) const {
     switch (phase) {
       case Phase::kForward: return {forward, forward_end};
       case Phase::kBackward: return {backward, backward_end};
+      case Phase::kWeightGradient: return {backward_end, gradients_end};
       case Phase::kAccumulate: break;
     }
-    return {backward_end, end};
+    return {gradients_end, end};
   }
 };
 // Traces forward and backward of a layer. Word embeddings have no ops of their own, so their phases

@@ -32,8 +32,13 @@ std::vector<std::int64_t> tried_values(const StackChoices& choices, const Search
   };
   if (!space.asked[setting].empty()) return without_excluded(space.asked[setting]);
   std::vector<std::int64_t> tried = {row.tried.begin(), row.tried.end()};
-  constexpr SettingValue kByOp{Setting::kRecompute, static_cast<std::int64_t>(Recompute::kOps)};
-  if (setting == Setting::kRecompute && choices.only.holds(kByOp)) tried.push_back(kByOp.value);
+  // Values that a search tries only if the stack's file lists them.
+  constexpr SettingValue kListed[] = {
+      {Setting::kRecompute, static_cast<std::int64_t>(Recompute::kOps)},
+      {Setting::kSchedule, static_cast<std::int64_t>(ScheduleKind::kZbH1)}};
+  for (const SettingValue& value : kListed) {
+    if (setting == value.setting && choices.only.holds(value)) tried.push_back(value.value);
+  }
   if (space.around) {
     const std::int64_t own = row.get(*space.around);
     if (!contains(tried, own)) tried.push_back(own);

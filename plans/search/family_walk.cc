@@ -181,7 +181,8 @@ void FamilyWalk::visit_schedule(const PlanSpace::Cuts& by_chunks,
 bool FamilyWalk::suits(ScheduleKind schedule) const {
   switch (schedule) {
     case ScheduleKind::kOneFOneB: return plan_.virtual_stages == 1;
-    case ScheduleKind::kGpipe: return plan_.virtual_stages == 1 && plan_.degrees.pp > 1;
+    case ScheduleKind::kGpipe:
+    case ScheduleKind::kZbH1: return plan_.virtual_stages == 1 && plan_.degrees.pp > 1;
     case ScheduleKind::kInterleaved: return plan_.virtual_stages > 1;
   }
   return false;
@@ -281,6 +282,9 @@ const char* FamilyWalk::reason_against_zero() {
   }
   if (plan_.zero >= 2 && d.pp > 1 && !scenario_.stack.zero_2_and_3_with_pipeline) {
     return "the stack refuses ZeRO 2 and 3 with pipelines";
+  }
+  if (plan_.zero >= 2 && plan_.schedule == ScheduleKind::kZbH1) {
+    return "the zb-h1 schedule needs ZeRO 0 or 1";
   }
   return nullptr;
 }

@@ -84,7 +84,7 @@ class WorkCount {
     if (variants_ > 0) return variants_;
     variants_ = 1;
     for (const SettingRow& row : setting_rows()) {
-      // For each number of virtual stages, at most two schedules are legal.
+      // For each number of virtual stages, one to three schedules are legal.
       if (row.tried.empty() || row.setting == Setting::kSchedule) continue;
       variants_ *=
           static_cast<double>(tried_values(scenario_.stack.choices, space_, row.setting).size());

@@ -11,6 +11,7 @@
 #include "reference_model/layers/linear.h"
 #include "reference_model/layers/mlp.h"
 #include "reference_model/layers/norm.h"
+#include "reference_model/parallel/weight_gradients.h"
 
 namespace tpsim {
 namespace {
@@ -288,9 +289,9 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
   const auto weight_gradient = [&](Matrix dy, const Matrix& x, const Stack& stack,
                                    const Label& label) {
     dy.transposed = true;
-    multiply(
-        {.a = dy, .b = x, .c = stacked(unit_.gradient_buffer, stack), .beta = beta, .label = label},
-        stack);
+    const Matmul product{
+        .a = dy, .b = x, .c = stacked(unit_.gradient_buffer, stack), .beta = beta, .label = label};
+    run_weight_gradient(context_, [this, product, &stack] { multiply(product, stack); });
   };
   Tensor dactive = allocate_activation(context_, saved.active.shape(), kDown.text);
   multiply({.a = columns_of(ddown, 0, width_),

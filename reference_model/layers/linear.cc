@@ -1,6 +1,7 @@
 #include "reference_model/layers/linear.h"
 
 #include "reference_model/parallel/delayed_scales.h"
+#include "reference_model/parallel/weight_gradients.h"
 
 namespace tpsim {
 namespace {
@@ -31,14 +32,20 @@ float common_beta(const std::vector<Parameter*>& weights) {
   return beta;
 }
 
-// The dgrad GEMM quantizes dy and keeps the result; the wgrad GEMM that follows reuses it.
-Matmul first_of_pair(Matmul product) {
-  product.rounding.keeps_a = true;
+// The dgrad GEMM quantizes dy and keeps the result; the wgrad GEMM that follows reuses it. In a
+// split backward, other GEMMs run between both.
+Matmul first_of_pair(const RankContext& context, Matmul product) {
+  product.rounding.keeps_a = context.weight_gradients == nullptr;
   return product;
 }
-Matmul second_of_pair(Matmul product) {
-  product.rounding.takes_kept_a = true;
+Matmul second_of_pair(const RankContext& context, Matmul product) {
+  product.rounding.takes_kept_a = context.weight_gradients == nullptr;
   return product;
+}
+
+void run_wgrad(const RankContext& context, Matmul product) {
+  run_weight_gradient(
+      context, [&device = context.device, product = std::move(product)] { device.run(product); });
 }
 
 Matmul forward_product(const RankContext& context, const Matrix& x, const Joined& weight,
@@ -122,7 +129,7 @@ void linear_input_gradient(const RankContext& context, const Matrix& dy, const P
 void linear_weight_gradient(const RankContext& context, const Matrix& dy, const Matrix& x,
                             Parameter& weight, const Label& label) {
   const Joined gradient{weight.gradient, weight.scales};
-  context.device.run(weight_gradient(context, dy, x, gradient, accumulation_beta(weight), label));
+  run_wgrad(context, weight_gradient(context, dy, x, gradient, accumulation_beta(weight), label));
 }
 
 Tensor linear_forward(const RankContext& context, const Tensor& x, const Parameter& weight,
@@ -161,7 +168,7 @@ Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy,
   const std::vector<Joined> matrices = joined(weights, &Parameter::weight);
   for_each_columns(matrices, dy, [&](const Joined& matrix, const Matrix& columns) {
     Matmul product = input_gradient(context, columns, matrix, dx, label);
-    context.device.run(matrices.size() == 1 ? first_of_pair(product) : product);
+    context.device.run(matrices.size() == 1 ? first_of_pair(context, product) : product);
   });
   return dx;
 }
@@ -172,7 +179,7 @@ void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, 
   const std::vector<Joined> gradients = joined(weights, &Parameter::gradient);
   for_each_columns(gradients, dy, [&](const Joined& gradient, const Matrix& columns) {
     Matmul product = weight_gradient(context, columns, matrix_of(x), gradient, beta, label);
-    context.device.run(gradients.size() == 1 ? second_of_pair(product) : product);
+    run_wgrad(context, gradients.size() == 1 ? second_of_pair(context, product) : product);
   });
 }
 
@@ -185,9 +192,9 @@ Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const
   const float beta = common_beta(weights);
   auto gradient = gradients.begin();
   for_each_columns(matrices, dy, [&](const Joined& matrix, const Matrix& columns) {
-    context.device.run(first_of_pair(input_gradient(context, columns, matrix, dx, label)));
-    context.device.run(
-        second_of_pair(weight_gradient(context, columns, matrix_of(x), *gradient++, beta, label)));
+    context.device.run(first_of_pair(context, input_gradient(context, columns, matrix, dx, label)));
+    run_wgrad(context, second_of_pair(context, weight_gradient(context, columns, matrix_of(x),
+                                                               *gradient++, beta, label)));
   });
   return dx;
 }

@@ -43,7 +43,8 @@ void linear_input_gradient(const RankContext& context, const Matrix& dy, const P
 void linear_weight_gradient(const RankContext& context, const Matrix& dy, const Matrix& x,
                             Parameter& weight, const Label& label);
 
-// Runs dgrad, then wgrad, and returns dx. dy is quantized once for both GEMMs.
+// Runs dgrad, then wgrad, and returns dx. dy is quantized once for both GEMMs. With a split
+// backward all wgrad GEMMs run later (weight_gradients.h), and dy is quantized for each GEMM.
 Tensor linear_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
                        Parameter& weight, const Label& label);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/base/text.h"
+#include "reference_model/parallel/weight_gradients.h"
 
 namespace tpsim {
 namespace {
@@ -317,7 +318,7 @@ void ParameterStore::end_backward(ParameterUnit& unit) {
       accumulate_pending(unit);
     }
   } else {
-    gradients_complete(unit);
+    run_weight_gradient(context_, [this, &unit] { gradients_complete(unit); });
   }
   bind_gradients(unit, Tensor());
   release_weights(unit);

@@ -44,6 +44,7 @@ struct BalanceSettings {
 };
 class ExpertLoads;
 class DelayedScales;
+class WeightGradients;
 
 struct RankContext {
   Device& device;
@@ -53,8 +54,9 @@ struct RankContext {
   Plan plan;
   TrainingOptions options;
   BalanceSettings balance = {};
-  ExpertLoads* loads = nullptr;           // token counts of experts; null: not counted
-  const DelayedScales* scales = nullptr;  // with Precision::kFp8; null if no op is executed
+  ExpertLoads* loads = nullptr;                 // token counts of experts; null: not counted
+  const DelayedScales* scales = nullptr;        // with Precision::kFp8; null if no op is executed
+  WeightGradients* weight_gradients = nullptr;  // of a split backward; null: not split
 };
 
 // Sizes of a rank's share of the tensors of one micro-batch.

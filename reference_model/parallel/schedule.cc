@@ -13,7 +13,8 @@ std::int64_t most_in_flight(const PipelineShape& shape, std::int64_t stage) {
   const std::int64_t stages_after = shape.stages - 1 - stage;
   switch (shape.schedule) {
     case ScheduleKind::kGpipe: return total;
-    case ScheduleKind::kOneFOneB: return std::min(total, stages_after + 1);
+    case ScheduleKind::kOneFOneB:
+    case ScheduleKind::kZbH1: return std::min(total, stages_after + 1);
     case ScheduleKind::kInterleaved:
       // With a single group of micro-batches, all forwards run before the first backward.
       if (shape.micro_batches == shape.stages) return total;
@@ -35,6 +36,7 @@ ScheduleCursor::Walk::Walk(TaskKind kind, const PipelineShape& shape)
       step_ = 1;
       break;
     case TaskKind::kBackward:
+    case TaskKind::kWeightGradient:
       first_chunk_ = last;
       step_ = -1;
       break;
@@ -45,7 +47,10 @@ ScheduleCursor::Walk::Walk(TaskKind kind, const PipelineShape& shape)
 ScheduleCursor::ScheduleCursor(const PipelineShape& shape, std::int64_t stage)
     : forwards_(TaskKind::kForward, shape),
       backwards_(TaskKind::kBackward, shape),
+      weight_gradients_(TaskKind::kWeightGradient, shape),
+      splits_(splits_backward(shape.schedule)),
       most_in_flight_(static_cast<std::int32_t>(most_in_flight(shape, stage))),
+      most_awaiting_(static_cast<std::int32_t>(stage)),
       forwards_left_(static_cast<std::int32_t>(shape.micro_batches * shape.virtual_stages)) {}
 
 }  // namespace tpsim

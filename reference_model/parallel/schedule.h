@@ -1,4 +1,4 @@
-// Pipeline schedules: the order of forward and backward tasks on each stage. Megatron selects one
+// Pipeline schedules: the order of the tasks on each stage. Megatron selects one
 // in get_forward_backward_func(): forward_backward_no_pipelining,
 // forward_backward_pipelining_without_interleaving or
 // forward_backward_pipelining_with_interleaving.
@@ -10,6 +10,10 @@
 //                Narayanan et al. 2021)
 //   interleaved  1f1b over `virtual_stages` chunks per stage in groups of p micro-batches (section
 //                2.2 of the same paper); warm-up 2(p - 1 - stage) + (v - 1)p
+//   zb-h1        1f1b with the backward split: the wgrad GEMMs of a micro-batch run `stage`
+//   backwards
+//                later (ZB-H1 in Qi et al. 2023, arXiv 2401.10241). Not more micro-batches hold
+//                activations than in the first stage of 1f1b
 #pragma once
 
 #include <cstdint>
@@ -19,8 +23,9 @@
 
 namespace tpsim {
 
-enum class TaskKind : std::uint8_t { kForward, kBackward };
-inline constexpr auto kTaskKinds = all_up_to<TaskKind::kBackward>();
+// kBackward: input gradients, and weight gradients unless the schedule splits the backward.
+enum class TaskKind : std::uint8_t { kForward, kBackward, kWeightGradient };
+inline constexpr auto kTaskKinds = all_up_to<TaskKind::kWeightGradient>();
 inline constexpr std::size_t kTaskKindCount = kTaskKinds.size();
 
 struct PipelineTask {
@@ -30,6 +35,16 @@ struct PipelineTask {
   friend bool operator==(const PipelineTask&, const PipelineTask&) = default;
 };
 
+inline bool splits_backward(ScheduleKind schedule) { return schedule == ScheduleKind::kZbH1; }
+// Returns the number of tasks of a chunk for one micro-batch.
+inline double tasks_per_micro_batch(ScheduleKind schedule) {
+  return splits_backward(schedule) ? 3 : 2;
+}
+// Returns the task in which the weight gradients of a micro-batch become complete.
+inline TaskKind gradient_task(ScheduleKind schedule) {
+  return splits_backward(schedule) ? TaskKind::kWeightGradient : TaskKind::kBackward;
+}
+
 struct PipelineShape {
   ScheduleKind schedule = ScheduleKind::kOneFOneB;
   std::int64_t stages = 1;
@@ -38,8 +53,8 @@ struct PipelineShape {
 };
 PipelineShape pipeline_shape(const Plan& plan);
 
-// Returns the maximum number of micro-batches in flight on a stage, summed over its chunks. For
-// 1f1b: min(m, p - stage).
+// Returns the maximum number of micro-batches between forward and backward on a stage, summed over
+// its chunks. For 1f1b: min(m, p - stage).
 std::int64_t most_in_flight(const PipelineShape& shape, std::int64_t stage);
 
 // Whether each forward is followed by the backward of the same micro-batch: one stage, one chunk,
@@ -52,14 +67,15 @@ class ScheduleCursor {
  public:
   ScheduleCursor(const PipelineShape& shape, std::int64_t stage);
 
-  bool done() const { return forwards_left_ == 0 && in_flight_ == 0; }
+  bool done() const { return forwards_left_ == 0 && in_flight_ == 0 && awaiting_ == 0; }
   // Returns the current task; requires !done().
   PipelineTask current() const {
     switch (kind_) {
       case TaskKind::kForward: return forwards_.task(TaskKind::kForward);
-      case TaskKind::kBackward: break;
+      case TaskKind::kBackward: return backwards_.task(TaskKind::kBackward);
+      case TaskKind::kWeightGradient: break;
     }
-    return backwards_.task(TaskKind::kBackward);
+    return weight_gradients_.task(TaskKind::kWeightGradient);
   }
   void advance() {
     switch (kind_) {
@@ -71,6 +87,11 @@ class ScheduleCursor {
       case TaskKind::kBackward:
         backwards_.advance();
         --in_flight_;
+        awaiting_ += splits_ ? 1 : 0;
+        break;
+      case TaskKind::kWeightGradient:
+        weight_gradients_.advance();
+        --awaiting_;
         break;
     }
     kind_ = next_kind();
@@ -103,16 +124,19 @@ class ScheduleCursor {
   };
 
   // Returns kForward while fewer than most_in_flight_ micro-batches are in flight, else kBackward.
+  // Weight gradients run when more than most_awaiting_ micro-batches await them, and at the end.
   TaskKind next_kind() const {
-    return forwards_left_ > 0 && in_flight_ < most_in_flight_ ? TaskKind::kForward
-                                                              : TaskKind::kBackward;
+    if (awaiting_ > most_awaiting_) return TaskKind::kWeightGradient;
+    if (forwards_left_ > 0 && in_flight_ < most_in_flight_) return TaskKind::kForward;
+    return in_flight_ > 0 ? TaskKind::kBackward : TaskKind::kWeightGradient;
   }
 
-  Walk forwards_, backwards_;
-  std::int32_t most_in_flight_;
+  Walk forwards_, backwards_, weight_gradients_;
+  bool splits_;
+  std::int32_t most_in_flight_, most_awaiting_;
   std::int32_t forwards_left_;
-  std::int32_t in_flight_ = 0;
-  TaskKind kind_ = TaskKind::kForward;  // of the current task
+  std::int32_t in_flight_ = 0, awaiting_ = 0;  // awaiting_: between backward and weight gradients
+  TaskKind kind_ = TaskKind::kForward;         // of the current task
 };
 
 }  // namespace tpsim

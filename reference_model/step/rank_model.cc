@@ -75,6 +75,11 @@ Tensor ModelChunk::backward(std::int64_t micro_batch, Tensor dy, float loss_scal
 RankModel::RankModel(const RankContext& context, OptimizerSettings settings)
     : context_(context), store_(context_), optimizer_(context_, store_, settings) {
   const Plan& plan = context_.plan;
+  if (splits_backward(plan.schedule)) {
+    TPSIM_CHECK(fuses_accumulation(context_.options),
+                "a split backward needs fused gradient accumulation");
+    context_.weight_gradients = &weight_gradients_;
+  }
   ParameterUnit* table = nullptr;
   for (std::int64_t v = 0; v < plan.virtual_stages; ++v) {
     const std::int64_t chunk = v * plan.degrees.pp + context_.at.pp;
@@ -112,6 +117,7 @@ void RankModel::run_pipeline(const DataSource& data) {
     switch (task.kind) {
       case TaskKind::kForward: run_forward(task, [&] { return load(task, data); }); break;
       case TaskKind::kBackward: run_backward(task); break;
+      case TaskKind::kWeightGradient: run_weight_gradients(task); break;
     }
   }
 }
@@ -183,9 +189,20 @@ void RankModel::run_backward(const PipelineTask& task) {
   if (!chunk.is_last()) {
     dy = receive_from_stage(context_, pipeline, neighbour(1), "pipeline.gradient");
   }
-  store_.set_last_backward(--backwards_left_[static_cast<std::size_t>(task.chunk)] == 0);
+  const bool is_split = context_.weight_gradients != nullptr;
+  store_.set_last_backward(!is_split && is_last_backward(task));
   const Tensor dx = chunk.backward(task.micro_batch, std::move(dy), loss_scale());
   if (!chunk.is_first()) send_to_stage(context_, pipeline, dx, neighbour(-1), "pipeline.gradient");
+  if (is_split) weight_gradients_.end_backward();
+}
+
+void RankModel::run_weight_gradients(const PipelineTask& task) {
+  store_.set_last_backward(is_last_backward(task));
+  weight_gradients_.run_oldest();
+}
+
+bool RankModel::is_last_backward(const PipelineTask& task) {
+  return --backwards_left_[static_cast<std::size_t>(task.chunk)] == 0;
 }
 
 MicroBatch RankModel::load(const PipelineTask& task, const DataSource& data) {

@@ -12,6 +12,7 @@
 #include "reference_model/layers/embedding.h"
 #include "reference_model/layers/head.h"
 #include "reference_model/parallel/schedule.h"
+#include "reference_model/parallel/weight_gradients.h"
 #include "reference_model/step/optimizer.h"
 
 namespace tpsim {
@@ -94,6 +95,10 @@ class RankModel {
   // `loaded` returns tokens and labels; it is called after the input has arrived.
   void run_forward(const PipelineTask& task, const std::function<MicroBatch()>& loaded);
   void run_backward(const PipelineTask& task);
+  void run_weight_gradients(const PipelineTask& task);
+  // Counts a task that computes weight gradients. Returns whether it is the chunk's last in the
+  // step.
+  bool is_last_backward(const PipelineTask& task);
   MicroBatch load(const PipelineTask& task, const DataSource& data);
   ModelChunk& chunk_of(const PipelineTask& task) const;
   void add_loss(const Tensor& loss);
@@ -105,6 +110,7 @@ class RankModel {
   Optimizer optimizer_;
   std::vector<std::unique_ptr<ModelChunk>> chunks_;
   std::vector<std::int64_t> backwards_left_;  // of each chunk, in this step
+  WeightGradients weight_gradients_;          // if the schedule splits the backward
   Tensor loss_sum_;                           // [1] fp32, over this rank's tokens
 };
 

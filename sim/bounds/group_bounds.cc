@@ -38,6 +38,10 @@ void GroupBounds::Layer::add(const Layer& other, double count) {
   }
 }
 
+void GroupBounds::Layer::keep_forward() {
+  for (const TaskKind task : {TaskKind::kBackward, TaskKind::kWeightGradient}) (*this)[task] = {};
+}
+
 namespace {
 
 template <class Work>
@@ -270,6 +274,8 @@ double GroupBounds::mean_pipeline(const Plan& plan, const CutFloors& cuts, const
   for (std::size_t kind = 0; kind < layers.blocks.size(); ++kind) {
     ahead.add(layers.blocks[kind], cuts.mean_ahead[kind]);
   }
+  // The last task of a split backward sends nothing to the stages before.
+  if (splits_backward(plan.schedule)) ahead.keep_forward();
   return m * own / stages + work_of(plan, ahead) +
          (stages - 1) / 2 * (transfer.wire.value() + per_chunk);
 }
@@ -290,6 +296,7 @@ GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutF
     ahead.add(layers.blocks[kind], static_cast<double>(cut.ahead[kind]));
   }
   if (before > 0) ahead.add(layers.embedding, 1);
+  if (splits_backward(plan.schedule)) ahead.keep_forward();
   const double own = work_of(plan, stage) + chunks * per_chunk +
                      2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(transfer));
   const double way = m * own + before * (transfer.wire.value() + per_chunk);
@@ -313,7 +320,7 @@ GroupBounds::End GroupBounds::end_of(const Plan& plan, const std::vector<std::in
     end += count * fixed.of_layers.blocks[kind]->end;
   }
   const double gathers = static_cast<double>(plan.virtual_stages) * transfer.gather.value();
-  const Seconds backward(stage[TaskKind::kBackward].alone + gathers);
+  const Seconds backward(stage[gradient_task(plan.schedule)].alone + gathers);
   const Seconds forward(stage[TaskKind::kForward].alone + gathers +
                         stack.host.per_micro_batch.value());
   const Seconds gather = end[StepEndPart::kParameterGather];
@@ -340,9 +347,11 @@ GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& c
     const Pipeline by_fullest = by_fullest_stage(plan, cut, layers, transfer);
     const End first = end_of(plan, cut.first, layers, fixed, transfer);
     const End fullest = end_of(plan, cut.fullest, layers, fixed, transfer);
-    // The first stage ends its last task no earlier than all other stages.
     const double pipeline = std::max(mean, by_fullest.whole);
-    const double met = std::max(pipeline + first.tail, by_fullest.fullest + fullest.tail);
+    // The first stage ends its last task no earlier than all other stages, unless the backward is
+    // split.
+    const double tail = splits_backward(plan.schedule) ? 0 : first.tail;
+    const double met = std::max(pipeline + tail, by_fullest.fullest + fullest.tail);
     const double waiting = stack.rank_jitter * expected_maximum_ * pipeline;
     least = std::min(least, met + std::max(first.update, fullest.update) + waiting);
   }

@@ -47,6 +47,7 @@ class GroupBounds {
   };
   struct Layer : ByTask<Work> {
     void add(const Layer& other, double count);
+    void keep_forward();  // drops the other tasks
   };
   struct Layers {
     LayerKey key;

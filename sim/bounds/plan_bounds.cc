@@ -152,23 +152,25 @@ bool PlanBounds::fits(const Plan& plan, const StageCut& cut, Bytes limit) {
   return peak(plan, cut, limit) <= limit;
 }
 
-const PeakMoments& PlanBounds::moments_of(const Plan& plan, const StageCut& cut, std::size_t kind) {
-  const StageKind& stage = cut.stages[kind];
+const PeakMoments& PlanBounds::moments_of(const Plan& plan, const StageKind& kind,
+                                          std::int64_t stage, std::size_t slot) {
   const PipelineShape shape = pipeline_shape(plan);
-  const MomentsKey key{&stage, PeakMoments::deciding_micro_batches(shape, stage.first_stage)};
-  if (recent_moments_.size() <= kind) recent_moments_.resize(kind + 1);
-  auto& [recent_key, recent] = recent_moments_[kind];
+  const MomentsKey key{&kind, splits_backward(plan.schedule) ? stage : -1,
+                       PeakMoments::deciding_micro_batches(shape, stage)};
+  if (recent_moments_.size() <= slot) recent_moments_.resize(slot + 1);
+  auto& [recent_key, recent] = recent_moments_[slot];
   if (recent_key == key) return *recent;
   auto found = moments_.find(key);
   if (found == moments_.end()) {
-    found = moments_.emplace(key, PeakMoments(shape, stage.first_stage, stage)).first;
+    found = moments_.emplace(key, PeakMoments(shape, stage, kind)).first;
   }
   recent_key = key;
   recent = &found->second;
   return *recent;
 }
 
-Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind) {
+Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind,
+                             std::int64_t stage_index) {
   const StageKind& stage = cut.stages[kind];
   stage_chunks_.clear();
   for (const std::int32_t chunk : stage.kinds) {
@@ -176,17 +178,25 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
   }
   const FixedCost& fixed = *stage_fixed_[kind];
   return stage_memory(pricer_.scenario().stack, overheads_, fixed.held,
-                      tensor_peak(fixed, stage_chunks_, moments_of(plan, cut, kind),
+                      tensor_peak(fixed, stage_chunks_, moments_of(plan, stage, stage_index, kind),
                                   step_habits(pricer_.scenario().stack, plan)))
       .total();
 }
 
-// Only the first stage of each kind matters: later ones have fewer micro-batches in flight.
+// Only the first stage of each kind matters: later ones have fewer micro-batches in flight. With a
+// split backward more micro-batches await their weight gradients on later stages.
 Bytes PlanBounds::peak(const Plan& plan, const StageCut& cut, Bytes limit) {
   Bytes most;
   for (const FixedCost* fixed : stage_fixed_) most = std::max(most, Bytes(total(fixed->held)));
   for (std::size_t kind = 0; kind < cut.stages.size() && most <= limit; ++kind) {
-    most = std::max(most, stage_peak(plan, cut, kind));
+    most = std::max(most, stage_peak(plan, cut, kind, cut.stages[kind].first_stage));
+  }
+  if (!splits_backward(plan.schedule)) return most;
+  std::int64_t stage = 0;
+  for (const StageRun& run : cut.runs) {
+    for (const std::int64_t end = stage + run.count; stage < end && most <= limit; ++stage) {
+      most = std::max(most, stage_peak(plan, cut, static_cast<std::size_t>(run.kind), stage));
+    }
   }
   return most;
 }
@@ -213,7 +223,7 @@ std::int64_t PlanBounds::least_recomputed_blocks(const Plan& plan, const StageCu
   const Bytes room = limit - stack.context - overheads_.workspace - overheads_.buffers;
   double least = 1;
   for (std::size_t i = 0; i < cut.stages.size(); ++i) {
-    const PeakMoments& moments = moments_of(plan, cut, i);
+    const PeakMoments& moments = moments_of(plan, cut.stages[i], cut.stages[i].first_stage, i);
     for (std::size_t k = 0; k < moments.size(); ++k) {
       const InFlight held = in_flight(cut, cut.stages[i], moments.in_flight(k));
       if (held.chunks == 0) continue;
@@ -234,7 +244,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   const StackSpec& stack = pricer_.scenario().stack;
   const auto m = static_cast<double>(micro_batches(plan));
   StageBound bound;
-  Seconds backwards;
+  Seconds last;  // tasks that compute the last weight gradients
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
     const ChunkKind& kind = cut.chunks[static_cast<std::size_t>(stage.chunks[i])];
     Chunk& chunk = times_of(plan, kind);
@@ -242,7 +252,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     if (!kind.is_first) pass[TaskKind::kForward] += transfer_.gather;
     if (!kind.is_last) pass[TaskKind::kBackward] += transfer_.gather;
     if (i == 0) bound.first = pass;
-    backwards += pass[TaskKind::kBackward];
+    last += pass[gradient_task(plan.schedule)];
     Seconds device, all;
     for (const TaskKind task : kTaskKinds) {
       device += chunk.times[task].device;
@@ -261,7 +271,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   if (plan.degrees.pp == 1)
     bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
   const FixedCost& fixed = *stage_fixed_[kind_of_stage];
-  bound.tail = before_norm(stack, fixed.end, backwards).total();
+  bound.tail = before_norm(stack, fixed.end, last).total();
   bound.update =
       update_time(fixed.end) + exposed_gather(stack, fixed.end[StepEndPart::kParameterGather],
                                               bound.first[TaskKind::kForward]);
@@ -311,6 +321,35 @@ PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
   return ends;
 }
 
+// On stage s, the weight gradients of s + 1 micro-batches follow the last backward. Only the last
+// backwards of the stages follow each other.
+PlanBounds::Ends PlanBounds::split_ends_of(const Plan& plan, const StageCut& cut) const {
+  const Seconds wire = transfer_.wire;
+  const bool waits = !pricer_.scenario().stack.parts.overlap_p2p;
+  const std::int64_t m = micro_batches(plan);
+  std::int64_t at = plan.degrees.pp;
+  Seconds start;
+  for (const StageRun& run : cut.runs) {
+    const StageBound& stage = stages_[static_cast<std::size_t>(run.kind)];
+    start += static_cast<double>(run.count) * (stage.first[TaskKind::kForward] + wire);
+  }
+  Ends ends;
+  Seconds sent;  // end of the last backward
+  for (auto run = cut.runs.rbegin(); run != cut.runs.rend(); ++run) {
+    const StageBound& stage = stages_[static_cast<std::size_t>(run->kind)];
+    for (std::int64_t i = 0; i < run->count; ++i, --at) {
+      start -= stage.first[TaskKind::kForward] + wire;
+      const Seconds after =
+          static_cast<double>(std::min(m, at)) * stage.first[TaskKind::kWeightGradient];
+      const Seconds hop = stage.first[TaskKind::kBackward] + (at == 1 && waits ? Seconds() : wire);
+      sent = std::max(start + stage.own - after, sent + hop);
+      ends.pipeline = std::max(ends.pipeline, sent + after);
+      ends.meeting = std::max(ends.meeting, sent + after + stage.tail);
+    }
+  }
+  return ends;
+}
+
 Seconds PlanBounds::step(const Plan& plan, const StageCut& cut) {
   const StackSpec& stack = pricer_.scenario().stack;
   stages_.clear();
@@ -319,7 +358,7 @@ Seconds PlanBounds::step(const Plan& plan, const StageCut& cut) {
     stages_.push_back(bound_of(plan, cut, kind));
     update = std::max(update, stages_.back().update);
   }
-  const Ends ends = ends_of(cut);
+  const Ends ends = splits_backward(plan.schedule) ? split_ends_of(plan, cut) : ends_of(cut);
   if (world_ != gpu_count(plan)) {
     world_ = gpu_count(plan);
     expected_maximum_ = expected_maximum(world_);

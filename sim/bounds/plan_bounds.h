@@ -74,16 +74,19 @@ class PlanBounds {
     Seconds tail;     // from the last task to the global norm
     Seconds update;   // from the norm to the end of the step
   };
-  // Cache key of moments: the kind of stage, by address, and the number of micro-batches up to
-  // which more of them change the peak (PeakMoments::deciding_micro_batches()).
+  // Cache key of moments: the kind of stage, by address, the stage if the backward is split, and
+  // the number of micro-batches up to which more of them change the peak
+  // (PeakMoments::deciding_micro_batches()).
   struct MomentsKey {
     const StageKind* stage = nullptr;
+    std::int64_t split_stage = -1;
     std::int64_t micro_batches = 0;
     friend bool operator==(const MomentsKey&, const MomentsKey&) = default;
   };
   struct MomentsHash {
     std::size_t operator()(const MomentsKey& key) const noexcept {
-      return std::hash<const void*>()(key.stage) * 31 + static_cast<std::size_t>(key.micro_batches);
+      return std::hash<const void*>()(key.stage) * 31 +
+             static_cast<std::size_t>(key.micro_batches + 997 * key.split_stage);
     }
   };
   // Time until all ranks synchronize for the global norm, and until the pipeline ends.
@@ -102,11 +105,13 @@ class PlanBounds {
   Bytes peak(const Plan& plan, const StageCut& cut, Bytes limit);
   Seconds step(const Plan& plan, const StageCut& cut);
   Seconds mean_busy(const Plan& plan, const StageCut& cut) const;
-  const PeakMoments& moments_of(const Plan& plan, const StageCut& cut, std::size_t kind);
-  Bytes stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind);
+  const PeakMoments& moments_of(const Plan& plan, const StageKind& kind, std::int64_t stage,
+                                std::size_t slot);
+  Bytes stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind, std::int64_t stage);
   StageBound bound_of(const Plan& plan, const StageCut& cut, std::size_t kind);
   Seconds own_without_pipeline(const Plan& plan, const Chunk& chunk) const;
   Ends ends_of(const StageCut& cut) const;
+  Ends split_ends_of(const Plan& plan, const StageCut& cut) const;
 
   LayerPricer& pricer_;
   std::array<Family, 3> families_;  // by ZeRO stage: below 2, stage 2, stage 3

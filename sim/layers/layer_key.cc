@@ -4,6 +4,7 @@
 
 #include "core/software/optimizer_kinds.h"
 #include "lowering/passes/quantization.h"
+#include "reference_model/parallel/schedule.h"
 
 namespace tpsim {
 namespace {
@@ -40,6 +41,7 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   }
   if (cuts_layers) key.zero = plan.zero;
   key.whole_gradients = holds_whole_gradients(plan, scenario.stack.training);
+  key.splits_backward = splits_backward(plan.schedule);
   // The placement of data-parallel ranks matters.
   if (cuts_layers || (is_block && folds_experts(plan))) {
     key.degrees.dp = plan.degrees.dp;
@@ -105,7 +107,7 @@ std::size_t LayerKeyHash::operator()(const LayerKey& key) const noexcept {
   std::uint64_t hash =
       small(key.kind, key.block, key.zero, key.sequence_parallel, key.recompute, key.attention,
             key.rank_order, key.offload, key.dtype, key.gradient_dtype, key.precision,
-            key.fp8_param_gather, key.whole_gradients);
+            key.fp8_param_gather, key.whole_gradients, key.splits_backward);
   for (const std::int64_t n :
        {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp, key.degrees.ep,
         key.degrees.etp, key.micro_batch, key.virtual_stages, key.node, key.world}) {

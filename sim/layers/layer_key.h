@@ -32,6 +32,7 @@ struct LayerKey {
   Precision precision{};
   bool fp8_param_gather = false;
   bool whole_gradients = false;  // holds_whole_gradients()
+  bool splits_backward = false;
   friend bool operator==(const LayerKey&, const LayerKey&) = default;
 };
 // Return the key of a layer's costs per micro-batch, of its costs per step, of a P2P transfer, and

@@ -171,13 +171,14 @@ LoweredLayer LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
 
 LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const Plan& plan, std::int64_t block) {
   LoweredLayer layer = layer_program(kind, plan, block);
-  const Bytes granularity = scenario().stack.memory.allocation_granularity;
+  const AllocationRounding rounding = allocation_rounding(scenario().stack);
   const auto memory = [&](std::initializer_list<LayerPhase> phases) {
-    return memory_change(layer, phases, granularity);
+    return memory_change(layer, phases, rounding);
   };
   LayerMemory all;
   all[TaskKind::kForward] = memory({LayerPhase::kForward});
   all[TaskKind::kBackward] = memory({LayerPhase::kRecompute, LayerPhase::kBackward});
+  all[TaskKind::kWeightGradient] = memory({LayerPhase::kWeightGradient});
   all.accumulate = memory({LayerPhase::kAccumulate});
   all.gradients = whole_gradients(layer);
   return {std::make_shared<const LoweredLayer>(std::move(layer)), all};
@@ -238,9 +239,10 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   const auto [fixed, is_new] = fixed_.place(fixed_key(kind, plan, scenario(), block));
   if (!is_new) return fixed;
   const LoweredLayer layer = step_end_program(kind, plan, block);
-  const Bytes granularity = scenario().stack.memory.allocation_granularity;
-  fixed.held = memory_change(layer, {LayerPhase::kAllocate}, granularity).left;
-  fixed.update = memory_change(layer, {LayerPhase::kUpdate}, granularity).highest;
+  // Frameworks keep weights, gradients and optimizer state in few large buffers.
+  const AllocationRounding rounding{scenario().stack.memory.allocation_granularity};
+  fixed.held = memory_change(layer, {LayerPhase::kAllocate}, rounding).left;
+  fixed.update = memory_change(layer, {LayerPhase::kUpdate}, rounding).highest;
   fixed.end = price_end(layer, plan);
   constexpr auto kWeights = static_cast<std::size_t>(MemoryCategory::kWeights);
   const double shards = fixed.held[kWeights];

@@ -147,6 +147,7 @@ LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const LayerMemory&
   LayerCost cost;
   cost[TaskKind::kForward] = priced(LayerPhase::kForward);
   cost[TaskKind::kBackward] = then(priced(LayerPhase::kRecompute), priced(LayerPhase::kBackward));
+  cost[TaskKind::kWeightGradient] = priced(LayerPhase::kWeightGradient);
   cost.accumulate = priced(LayerPhase::kAccumulate);
   for (const TaskKind task : kTaskKinds) cost[task].memory = memory[task];
   cost.accumulate.memory = memory.accumulate;

@@ -35,7 +35,7 @@ inline Seconds update_time(const StepEndCost& end) {
   return end[StepEndPart::kOptimizer] + end[StepEndPart::kZeroGrad];
 }
 
-// `last_backward`: backward of the last micro-batch through all chunks of the stage.
+// `last_backward`: the tasks of all chunks of the stage that compute the last weight gradients.
 inline BeforeNorm before_norm(const StackSpec& stack, const StepEndCost& end,
                               Seconds last_backward) {
   const Seconds reduction = end[StepEndPart::kDataParallelReduction];
@@ -68,11 +68,12 @@ inline PassTimes pass_times(const StackSpec& stack, const ByTask<HostDeviceTime>
   for (const TaskKind task : kTaskKinds) times[task] = tasks[task].alone();
   times[TaskKind::kForward] += stack.host.per_micro_batch;
   if (!runs_ahead(stack, chunks)) return times;
-  HostDeviceTime once = single_stage_forward(stack, tasks[TaskKind::kForward]);
+  // Interleaved schedules do not split the backward.
+  const HostDeviceTime once =
+      then(single_stage_forward(stack, tasks[TaskKind::kForward]), tasks[TaskKind::kBackward]);
   PassTimes host;
   Seconds all_host;
   for (const TaskKind task : kTaskKinds) {
-    if (task != TaskKind::kForward) once = then(once, tasks[task]);
     host[task] = std::max(Seconds(), times[task] - tasks[task].device);
     all_host += host[task];
     times[task] = tasks[task].device;

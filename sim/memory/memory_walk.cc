@@ -43,8 +43,8 @@ struct LayerMoves : LayerTasks<PhaseMoves> {
 // Reads the moves of a layer from its program.
 class MovesOfLayer {
  public:
-  MovesOfLayer(const PartProgram& part, Bytes granularity)
-      : part_(name_of(part.part)), granularity_(granularity) {
+  MovesOfLayer(const PartProgram& part, const AllocationRounding& rounding)
+      : part_(name_of(part.part)), rounding_(rounding) {
     for (const PhaseProgram& phase : part.phases) note_lifetimes(phase);
     for (const PhaseProgram& phase : part.phases) {
       if (PhaseMoves* moves = moves_of(phase.phase)) read(phase, *moves);
@@ -69,6 +69,7 @@ class MovesOfLayer {
       case ProgramPhase::kForward: return &layer_[TaskKind::kForward];
       case ProgramPhase::kRecompute:
       case ProgramPhase::kBackward: return &layer_[TaskKind::kBackward];
+      case ProgramPhase::kWeightGradient: return &layer_[TaskKind::kWeightGradient];
       case ProgramPhase::kAccumulate: return &layer_.accumulate;
       default: return nullptr;
     }
@@ -109,14 +110,14 @@ class MovesOfLayer {
         continue;
       }
       const double sign = memory->is_free ? -1 : 1;
-      const double bytes = sign * allocated_bytes(memory->record, granularity_);
+      const double bytes = sign * allocated_bytes(memory->record, rounding_);
       if (memory->record.category == MemoryCategory::kHost) continue;
       moves.moves.push_back({moves.time, bytes, owner_of(*memory), made_.at(memory->tensor).group});
     }
   }
 
   std::string_view part_;
-  Bytes granularity_;
+  AllocationRounding rounding_;
   std::map<std::uint32_t, Made> made_;
   LayerMoves layer_;
 };
@@ -153,6 +154,7 @@ class StageWalker {
       switch (span.kind) {
         case SpanKind::kForward: forward(span); break;
         case SpanKind::kBackward: backward(span); break;
+        case SpanKind::kWeightGradient: weight_gradient(span); break;
         case SpanKind::kOptimizer: update(span); break;
         default: break;
       }
@@ -173,8 +175,8 @@ class StageWalker {
     const auto found = moves_.find(key);
     if (found != moves_.end()) return found->second;
     const PartProgram part = micro_batch_program(pricer_, run, layer.kind, layer.block);
-    const Bytes granularity = pricer_.scenario().stack.memory.allocation_granularity;
-    return moves_.emplace(key, MovesOfLayer(part, granularity).take()).first->second;
+    const AllocationRounding rounding = allocation_rounding(pricer_.scenario().stack);
+    return moves_.emplace(key, MovesOfLayer(part, rounding).take()).first->second;
   }
 
   Chunk layers_of(const ChunkKind& kind) {
@@ -277,6 +279,18 @@ class StageWalker {
     add(span.end, -narrow, kNarrowGradients);
     if (!chunk.kind.is_first) {
       add(span.end, -costs_.transfer.bytes, chunk.layers.front().moves->input_gradient);
+    }
+  }
+
+  void weight_gradient(const TimelineSpan& span) {
+    const Chunk& chunk = chunk_of(span);
+    Seconds all;
+    for (const WalkedLayer& layer : chunk.layers) {
+      all += (*layer.moves)[TaskKind::kWeightGradient].time;
+    }
+    double at = 0;
+    for (auto layer = chunk.layers.rbegin(); layer != chunk.layers.rend(); ++layer) {
+      at = add_phase(span, at, (*layer->moves)[TaskKind::kWeightGradient], all, *layer);
     }
   }
 

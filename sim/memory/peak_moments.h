@@ -1,7 +1,8 @@
 // The tasks of a stage's schedule during which its memory can peak.
 //
-// Memory depends on the number of micro-batches in flight per kind of chunk. A task can set the
-// peak only if it starts with the most micro-batches in flight among the tasks of its kind.
+// Memory depends on the number of micro-batches in flight per kind of chunk, and on the number that
+// await their weight gradients. A task can set the peak only if no task of its kind starts with
+// more of both.
 #pragma once
 
 #include <cstdint>
@@ -31,15 +32,20 @@ class PeakMoments {
   // Returns the micro-batches in flight at the start of task i, by StageKind::kinds. A backward
   // counts its own micro-batch.
   std::span<const std::int32_t> in_flight(std::size_t i) const {
-    return {in_flight_.data() + i * kinds_, kinds_};
+    return {held_.data() + i * width_, kinds_};
+  }
+  // Returns the micro-batches between backward and weight gradients, by StageKind::kinds. Empty if
+  // the backward is not split.
+  std::span<const std::int32_t> awaiting(std::size_t i) const {
+    return {held_.data() + i * width_ + kinds_, width_ - kinds_};
   }
 
  private:
-  void add(const Task& task, std::span<const std::int32_t> in_flight);
+  void add(const Task& task, std::span<const std::int32_t> held);
 
-  std::size_t kinds_;
+  std::size_t kinds_, width_;
   std::vector<Task> tasks_;
-  std::vector<std::int32_t> in_flight_;
+  std::vector<std::int32_t> held_;  // by task: in_flight(), then awaiting()
 };
 
 }  // namespace tpsim

@@ -85,11 +85,16 @@ TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemo
   before_backward[kWorkspace] += habits.narrow_gradients * stage.held[kGradients];
   for (std::size_t k = 0; k < moments.size(); ++k) {
     BytesByCategory level = before_backward;
-    const auto in_flight = moments.in_flight(k);
-    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
-      const auto n = static_cast<double>(in_flight[kind]);
-      const BytesByCategory& left = (*kinds[kind])[TaskKind::kForward].left;
+    const auto in_flight = moments.in_flight(k), awaiting = moments.awaiting(k);
+    const auto add = [&level](std::int32_t micro_batches, const BytesByCategory& left) {
+      const auto n = static_cast<double>(micro_batches);
       for (std::size_t i = 0; i < level.size(); ++i) level[i] += n * left[i];
+    };
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      add(in_flight[kind], (*kinds[kind])[TaskKind::kForward].left);
+      if (awaiting.empty()) continue;
+      add(awaiting[kind], (*kinds[kind])[TaskKind::kForward].left);
+      add(awaiting[kind], (*kinds[kind])[TaskKind::kBackward].left);
     }
     const PeakMoments::Task& task = moments.task(k);
     const MemoryChange& change = (*kinds[static_cast<std::size_t>(task.chunk_kind)])[task.kind];

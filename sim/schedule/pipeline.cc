@@ -10,14 +10,6 @@ namespace {
 
 constexpr Picoseconds kNotYet = -1;
 
-SpanKind span_of(TaskKind kind) {
-  switch (kind) {
-    case TaskKind::kForward: return SpanKind::kForward;
-    case TaskKind::kBackward: return SpanKind::kBackward;
-  }
-  return SpanKind::kOther;
-}
-
 // State of one simulation. Arrivals are indexed by global chunk and micro-batch.
 class Run {
  public:
@@ -31,7 +23,9 @@ class Run {
       stages_.push_back({ScheduleCursor(shape, stage)});
     }
     const auto cells = static_cast<std::size_t>(chunks_ * shape.micro_batches);
-    for (std::vector<Picoseconds>& of_kind : arrivals_) of_kind.assign(cells, kNotYet);
+    for (const TaskKind kind : {TaskKind::kForward, TaskKind::kBackward}) {
+      arrivals_[static_cast<std::size_t>(kind)].assign(cells, kNotYet);
+    }
     for (std::int64_t i = 0; i < shape.micro_batches; ++i) arrival(TaskKind::kForward, 0, i) = 0;
   }
 
@@ -82,7 +76,9 @@ class Run {
   bool run_next(Stage& stage, std::int64_t index) {
     const PipelineTask task = stage.next.current();
     const std::int64_t chunk = task.chunk * shape_.stages + index;
-    const Picoseconds arrived = arrival(task.kind, chunk, task.micro_batch);
+    // Weight gradients need nothing from other stages.
+    const Picoseconds arrived =
+        task.kind == TaskKind::kWeightGradient ? 0 : arrival(task.kind, chunk, task.micro_batch);
     if (arrived == kNotYet) return false;
 
     const Picoseconds duration = times_.stages[at(index)][task.kind][at(task.chunk)];
@@ -107,9 +103,10 @@ class Run {
     if (chunks_ == 1) return false;
     switch (kind) {
       case TaskKind::kForward: return chunk > 0;
-      case TaskKind::kBackward: break;
+      case TaskKind::kBackward: return chunk + 1 < chunks_;
+      case TaskKind::kWeightGradient: break;
     }
-    return chunk + 1 < chunks_;
+    return false;
   }
 
   struct Done {
@@ -130,6 +127,7 @@ class Run {
       case TaskKind::kBackward:
         if (done.chunk > 0) send(stage, done, done.chunk - 1);
         break;
+      case TaskKind::kWeightGradient: break;
     }
   }
 
@@ -168,6 +166,7 @@ PipelineResult run_pipeline(const PipelineShape& shape, const PipelineTimes& tim
 }
 
 Picoseconds pipeline_lower_bound(const PipelineShape& shape, const PipelineTimes& times) {
+  const bool splits = splits_backward(shape.schedule);  // the last task sends nothing
   Picoseconds bound = 0, way_in = 0, way_out = 0;
   for (const StageTimes& stage : times.stages) {
     Picoseconds own = 0;
@@ -176,7 +175,7 @@ Picoseconds pipeline_lower_bound(const PipelineShape& shape, const PipelineTimes
     // Before its first task, the next stage waits only for the forward of this stage's first chunk.
     // After its last task, only the backward of this stage's first chunk follows.
     way_in += stage[TaskKind::kForward].front() + times.transfer;
-    way_out += stage[TaskKind::kBackward].front() + times.transfer;
+    if (!splits) way_out += stage[TaskKind::kBackward].front() + times.transfer;
   }
   return bound;
 }

@@ -15,6 +15,11 @@
 
 namespace tpsim {
 
+// The first kinds of spans are the tasks, in the order of TaskKind.
+constexpr SpanKind span_of(TaskKind task) { return static_cast<SpanKind>(task); }
+constexpr TaskKind task_of(SpanKind span) { return static_cast<TaskKind>(span); }
+static_assert(span_of(TaskKind::kWeightGradient) == SpanKind::kWeightGradient);
+
 // Durations of one stage's tasks for one micro-batch, by local chunk.
 using StageTimes = ByTask<std::vector<Picoseconds>>;
 

@@ -76,6 +76,7 @@ ProgramPhase phase_of(LayerPhase phase) {
     case LayerPhase::kForward: return ProgramPhase::kForward;
     case LayerPhase::kRecompute: return ProgramPhase::kRecompute;
     case LayerPhase::kBackward: return ProgramPhase::kBackward;
+    case LayerPhase::kWeightGradient: return ProgramPhase::kWeightGradient;
     case LayerPhase::kAccumulate: return ProgramPhase::kAccumulate;
     case LayerPhase::kClearGradients: return ProgramPhase::kClearGradients;
     case LayerPhase::kUpdate: return ProgramPhase::kUpdate;

@@ -24,7 +24,8 @@ enum class ProgramPhase : std::uint8_t {
   kForward,
   kRecompute,  // recomputed forward ops that `tpsim run` does not execute
   kBackward,
-  kAccumulate,  // adds gradients in separate buffers to the accumulation buffer
+  kWeightGradient,  // the wgrad GEMMs, if the schedule splits the backward
+  kAccumulate,      // adds gradients in separate buffers to the accumulation buffer
   kSend,
   kReceive,
   // Once per step.
@@ -34,8 +35,9 @@ enum class ProgramPhase : std::uint8_t {
   kAllocate,  // weights, gradients and optimizer state
 };
 template <>
-inline constexpr auto kEnumNames<ProgramPhase> =
-    words<9>("forward recompute backward accumulate send receive clear_gradients update allocate");
+inline constexpr auto kEnumNames<ProgramPhase> = words<10>(
+    "forward recompute backward weight_gradient accumulate send receive clear_gradients update "
+    "allocate");
 
 // An allocation or a free.
 struct IssuedMemory {

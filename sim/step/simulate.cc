@@ -124,8 +124,9 @@ Status check_countable(LayerPricer& pricer, const Plan& plan, const PlanCosts& c
   }
   ends += pricer.global_norm(plan) + host.per_step;
   const Seconds task = chunk + costs.transfer.gather + costs.transfer.wire + host.per_micro_batch;
-  // Number of forwards and backwards of all chunks, as if one rank ran all of them in sequence.
-  const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
+  // Number of tasks of all chunks, as if one rank ran all of them in sequence.
+  const double tasks = tasks_per_micro_batch(plan.schedule) *
+                       static_cast<double>(micro_batches(plan)) *
                        static_cast<double>(plan.stage_layers.size());
   if (is_countable(pricer.scenario().stack, tasks * task + ends)) return Ok{};
   return step_too_long(pricer.scenario());
@@ -134,7 +135,8 @@ Status check_countable(LayerPricer& pricer, const Plan& plan, const PlanCosts& c
 // Error if the simulation exceeds the scenario's limits. `more`: bytes per task besides those of
 // the simulation itself.
 Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
-  const double tasks = 2.0 * static_cast<double>(micro_batches(plan)) *
+  const double tasks = tasks_per_micro_batch(plan.schedule) *
+                       static_cast<double>(micro_batches(plan)) *
                        static_cast<double>(plan.stage_layers.size());
   WorkEstimate work = work_of_tasks(tasks);
   work.memory += tasks * more;

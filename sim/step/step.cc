@@ -176,8 +176,8 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   Seconds meeting, most;
   std::vector<BeforeNorm> tails;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    tails.push_back(
-        before_norm(stack, stages[s].end, sum_of(times.stages[s][TaskKind::kBackward])));
+    const std::vector<Picoseconds>& last = times.stages[s][gradient_task(plan.schedule)];
+    tails.push_back(before_norm(stack, stages[s].end, sum_of(last)));
     const Seconds tail = tails.back().total();
     const Seconds own = to_seconds(cost.pipeline.busy[s] + cost.pipeline.sending[s]) + tail;
     meeting = std::max(meeting, to_seconds(cost.pipeline.finish[s]) + tail);

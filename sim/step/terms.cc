@@ -185,8 +185,11 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
     case StepTerm::kBubble:
       return {"pipeline makespan minus the slowest stage's compute (event simulation)",
               fmt::format("p = {}, m = {}, v = {}, {} schedule; with equal stages (p - 1)/v of m + "
-                          "(p - 1)/v slots are idle",
-                          d.pp, micro_batches(plan), plan.virtual_stages, name_of(plan.schedule)),
+                          "(p - 1)/v slots are idle{}",
+                          d.pp, micro_batches(plan), plan.virtual_stages, name_of(plan.schedule),
+                          splits_backward(plan.schedule)
+                              ? ", or with a split backward (p - 1)(forward + dgrad - wgrad)"
+                              : ""),
               "event-exact simulation of the schedule"};
     case StepTerm::kGradientReduction:
       return {

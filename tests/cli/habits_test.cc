@@ -96,7 +96,7 @@ TEST_CASE("unsupported options of other programs get a hint") {
         "give --dp instead: the number of GPUs is tp x pp x dp x cp");
   CHECK_THAT(hint({"plan", "--muon"}), Catch::Contains("--optimizer muon"));
   CHECK_THAT(hint({"plan", "--optimizer-kind", "muon"}), Catch::Contains("--optimizer adamw"));
-  CHECK_THAT(hint({"plan", "--zero-bubble"}), Catch::Contains("--schedule interleaved"));
+  CHECK_THAT(hint({"plan", "--zero-bubble"}), Catch::Contains("--schedule zb-h1"));
   CHECK_THAT(std::string(possible_instead("--schedule", "dualpipe")),
              Catch::Contains("not modelled"));
   CHECK_THAT(std::string(possible_instead("--offload", "activations")),

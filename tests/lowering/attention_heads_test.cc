@@ -52,7 +52,7 @@ TEST_CASE("merged GEMMs of grouped queries do the same work in fewer launches") 
       CHECK(a.products == 4 * b.products);
       CHECK(a.others == b.others);
       const auto memory = [&](const LoweredLayer& layer) {
-        return memory_change(layer, {phase}, Bytes(512));
+        return memory_change(layer, {phase}, {Bytes(512)});
       };
       CHECK(memory(apart).highest == memory(merged).highest);
       CHECK(memory(apart).left == memory(merged).left);

@@ -95,6 +95,12 @@ TEST_CASE("an illegal plan names the rule that it breaks") {
   check_illegal([](Plan& p) { p.schedule = ScheduleKind::kInterleaved; }, "interleaved");
   check_illegal(
       [](Plan& p) {
+        p.schedule = ScheduleKind::kZbH1;
+        p.zero = 2;
+      },
+      "schedule zb-h1 is not possible with ZeRO 2");
+  check_illegal(
+      [](Plan& p) {
         p.degrees.tp = 1;
         p.sequence_parallel = true;
       },

@@ -21,7 +21,7 @@ static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 19);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 30);
+static_assert(field_count<StackSpec>() == 32);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 15);
 static_assert(field_count<HostCost>() == 15);
@@ -202,6 +202,8 @@ StackSpec odd_stack() {
   stack.requantizes_in_backward = true;
   stack.quantizes_inside_gemm = true;
   stack.compiles_loss = true;
+  stack.checkpoint_stops_early = true;
+  stack.copies_gathered_weights = true;
   stack.overlap_slowdown = 1 + kThird;
   stack.rank_jitter = 0.01 * kThird;
   stack.run_spread = 0.02 * kThird;

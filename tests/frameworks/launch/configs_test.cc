@@ -69,6 +69,12 @@ TEST_CASE("torchtitan's TOML and a GPU count give a plan") {
   REQUIRE_FALSE(unknown.ok());
   CHECK_THAT(unknown.error().message, Catch::Contains("--model.converters is 'int8'"));
   CHECK_FALSE(import_config(config("titan.toml"), inputs(0, "llama-3-8b")).ok());
+  const auto ignored = [](const ImportInputs& how, const char* option) {
+    const auto outside = import_config(config("titan.toml"), how).value().outside;
+    return std::count(outside.begin(), outside.end(), option) > 0;
+  };
+  CHECK(ignored(inputs(16, "llama-3-8b"), "--model.flavor"));
+  CHECK_FALSE(ignored(inputs(16), "--model.flavor"));  // the model is read from the option
 }
 
 TEST_CASE("torchtitan's reduction dtype is read as a part, and only float32 is written") {

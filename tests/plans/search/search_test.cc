@@ -102,6 +102,10 @@ Scenario random_scenario(std::mt19937& random) {
   scenario.cluster.host.memory = Bytes(0.1 * kGiB * static_cast<double>(pick({2, 20})));
   if (random() % 3 == 0)
     scenario.stack.choices.only[Setting::kRankOrder] = numbers(RankOrder::kTpDpPp);
+  if (scenario.model.layers < 6) {
+    scenario.stack.choices.only[Setting::kSchedule] =
+        numbers(ScheduleKind::kOneFOneB, ScheduleKind::kZbH1);
+  }
   scenario.stack.memory.caching_allocator = random() % 2 == 0;
   scenario.stack.memory.fragmentation = 0.1 * static_cast<double>(pick({0, 1}));
   scenario.stack.training.gradient_sync = static_cast<GradientSync>(scenario.model.layers % 3);

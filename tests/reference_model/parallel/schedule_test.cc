@@ -34,6 +34,15 @@ std::int64_t warmup_forwards(const PipelineShape& shape, std::int64_t stage) {
   return m == p ? m * v : std::min(m * v, 2 * (p - 1 - stage) + (v - 1) * p);
 }
 
+// The shapes of zb-h1, whose backward is split.
+std::vector<PipelineShape> split_shapes() {
+  std::vector<PipelineShape> list;
+  for (const std::int64_t p : {2, 3, 5}) {
+    for (const std::int64_t m : {1, 2, 4, 7, 16}) list.push_back({ScheduleKind::kZbH1, p, 1, m});
+  }
+  return list;
+}
+
 std::vector<PipelineShape> shapes() {
   std::vector<PipelineShape> list;
   for (const std::int64_t p : {1, 2, 3, 5}) {
@@ -110,6 +119,31 @@ TEST_CASE("1f1b keeps at most min(m, p - stage) micro-batches in flight") {
       if (shape.schedule == ScheduleKind::kOneFOneB) {
         CHECK(most == std::min(shape.micro_batches, shape.stages - stage));
       }
+    }
+  }
+}
+
+TEST_CASE("zb-h1 is 1f1b with weight gradients that run a number of backwards later") {
+  for (const PipelineShape& shape : split_shapes()) {
+    PipelineShape whole = shape;
+    whole.schedule = ScheduleKind::kOneFOneB;
+    for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
+      CAPTURE(shape.stages, shape.micro_batches, stage);
+      std::vector<PipelineTask> others;
+      std::int64_t forwards = 0, backwards = 0, gradients = 0;
+      for (const PipelineTask& task : schedule_of(shape, stage)) {
+        if (task.kind != TaskKind::kWeightGradient) others.push_back(task);
+        if (task.kind == TaskKind::kForward) ++forwards;
+        if (task.kind == TaskKind::kBackward) ++backwards;
+        if (task.kind == TaskKind::kWeightGradient) {
+          CHECK(task.micro_batch == gradients++);
+          CHECK((backwards == gradients + stage || backwards == shape.micro_batches));
+        }
+        CHECK(backwards - gradients <= stage + 1);
+        CHECK(forwards - gradients <= shape.stages);  // as on the first stage of 1f1b
+      }
+      CHECK(gradients == shape.micro_batches);
+      CHECK(others == schedule_of(whole, stage));
     }
   }
 }

@@ -55,6 +55,8 @@ std::vector<GoldenLayout> golden_layouts(const ModelSpec& model) {
     add(name, {1, pp, 1, 1}, 2, nothing);
     add(name + " gpipe", {1, pp, 1, 1}, 2,
         [](GoldenLayout& l) { l.plan.schedule = ScheduleKind::kGpipe; });
+    add(name + " zb-h1", {1, pp, 1, 1}, 2,
+        [](GoldenLayout& l) { l.plan.schedule = ScheduleKind::kZbH1; });
     add(name + " one micro-batch", {1, pp, 1, 1}, 8, nothing);
   }
   add("interleaved", {1, 2, 1, 1}, 1, [&](GoldenLayout& l) {

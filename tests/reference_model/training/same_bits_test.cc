@@ -1,5 +1,9 @@
 // Options that save memory passes or overlap collectives do not change a bit of losses and
 // gradients.
+#include <array>
+#include <random>
+
+#include "core/plan/plan_settings.h"
 #include "tests/reference_model/training_outcome.h"
 
 namespace tpsim {
@@ -85,6 +89,36 @@ TEST_CASE("overlapping the dgrad all-reduce with the wgrad GEMM does not change 
   run.plan.dtype = DType::kBFloat16;
   run.plan.recompute = Recompute::kSelective;
   check_same_bits(run, kOption);
+}
+
+TEST_CASE("weight gradients that a split backward computes later do not change a bit") {
+  std::mt19937 random(1);
+  const auto one_of = [&](auto... values) {
+    return std::array{values...}[random() % sizeof...(values)];
+  };
+  for (const char* model : {"bloom-tiny", "llama-tiny", "qwen2-tiny", "mixtral-tiny"}) {
+    for (int i = 0; i < 6; ++i) {
+      const bool mixture = std::string_view(model) == "mixtral-tiny";
+      const std::int64_t tp = one_of(1, 2);
+      TrainingRun run = run_of(model, {tp, one_of(2, 4), one_of(1, 2), 1}, one_of(0, 1));
+      Plan& plan = run.plan;
+      plan.sequence_parallel = tp > 1 && (mixture || one_of(false, true));
+      plan.recompute = one_of(Recompute::kNone, Recompute::kFull, Recompute::kSelective);
+      plan.attention = one_of(AttentionKind::kUnfused, AttentionKind::kFlash);
+      run.options.gradient_accumulation =
+          one_of(GradientAccumulation::kFused, GradientAccumulation::kOverwriting);
+      run.options.overlap_gradient_reduction = one_of(false, true);
+      run.options.overlap_tensor_reduction = one_of(false, true);
+      run.options.tp_recompute_allgather = one_of(false, true);
+      INFO(model << ", " << short_name(plan));
+      plan.schedule = ScheduleKind::kOneFOneB;
+      const test::Outcome whole = outcome_of(run);
+      plan.schedule = ScheduleKind::kZbH1;
+      REQUIRE(validate(plan, run.model).ok());
+      CHECK(outcome_of(run) == whole);
+      CHECK_FALSE(whole.gradients.empty());
+    }
+  }
 }
 
 // Inputs of head, attention and MLP.

@@ -1,5 +1,7 @@
 #include "sim/schedule/pipeline.h"
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -12,7 +14,8 @@ PipelineTimes equal_stages(std::int64_t stages, std::int64_t chunks, Picoseconds
   const auto n = static_cast<std::size_t>(chunks);
   times.stages.assign(
       static_cast<std::size_t>(stages),
-      StageTimes{{std::vector<Picoseconds>(n, forward), std::vector<Picoseconds>(n, backward)}});
+      StageTimes{{std::vector<Picoseconds>(n, forward), std::vector<Picoseconds>(n, backward),
+                  std::vector<Picoseconds>(n, 0)}});
   return times;
 }
 
@@ -21,8 +24,8 @@ PipelineTimes random_stages(unsigned seed, std::int64_t stages, std::int64_t chu
   std::uniform_int_distribution<Picoseconds> time(1, 1000);
   PipelineTimes times = equal_stages(stages, chunks, 0, 0);
   for (StageTimes& stage : times.stages) {
-    for (std::vector<Picoseconds>& tasks : stage) {
-      for (auto& t : tasks) t = time(random);
+    for (const TaskKind task : {TaskKind::kForward, TaskKind::kBackward}) {
+      for (auto& t : stage[task]) t = time(random);
     }
   }
   times.transfer = time(random) / 10;
@@ -44,6 +47,30 @@ TEST_CASE("equal stages take (m + p - 1)(f + b) under gpipe and 1f1b") {
   }
 }
 
+TEST_CASE("the bubble of zb-h1 is the closed form of its paper, and never above that of 1f1b") {
+  std::mt19937 random(1);
+  const auto draw = [&](Picoseconds most) {
+    return std::uniform_int_distribution<Picoseconds>(1, most)(random);
+  };
+  for (int i = 0; i < 300; ++i) {
+    const std::int64_t p = draw(8), m = draw(4 * p);
+    const Picoseconds forward = draw(100), backward = draw(100), gradient = draw(100);
+    PipelineTimes times = equal_stages(p, 1, forward, backward);
+    for (StageTimes& stage : times.stages) stage[TaskKind::kWeightGradient] = {gradient};
+    const Picoseconds all = forward + backward + gradient;
+    const PipelineShape shape{ScheduleKind::kZbH1, p, 1, m};
+    const Picoseconds bubble = run_pipeline(shape, times, nullptr).end - m * all;
+    INFO(p << " stages, " << m << " micro-batches: " << forward << ", " << backward << ", "
+           << gradient);
+    CHECK(bubble <= (p - 1) * all);
+    CHECK(m * all + bubble >= pipeline_lower_bound(shape, times));
+    // Qi et al. 2023, table 2; with weight gradients that are longer than a forward or a backward,
+    // the other two terms are larger.
+    if (m < p) continue;
+    CHECK(bubble == (p - 1) * std::max({forward + backward - gradient, forward, backward}));
+  }
+}
+
 TEST_CASE("interleaving divides the bubble by the virtual stages") {
   for (const std::int64_t p : {2, 4, 8}) {
     for (const std::int64_t v : {2, 3}) {
@@ -60,16 +87,22 @@ TEST_CASE("no schedule is faster than the lower bound, and every task runs once"
   for (unsigned seed = 0; seed < 60; ++seed) {
     const std::int64_t p = 1 + seed % 6, v = 1 + seed % 3;
     const bool interleaved = v > 1 && p > 1;
-    const PipelineShape shape{
-        interleaved ? ScheduleKind::kInterleaved
-                    : (seed % 2 == 0 ? ScheduleKind::kOneFOneB : ScheduleKind::kGpipe),
-        p, interleaved ? v : 1, p * (1 + seed % 4)};
+    const std::array others = {ScheduleKind::kOneFOneB, ScheduleKind::kGpipe, ScheduleKind::kZbH1};
+    const PipelineShape shape{interleaved ? ScheduleKind::kInterleaved : others[seed / 3 % 3], p,
+                              interleaved ? v : 1, p * (1 + seed % 4)};
     PipelineTimes times = random_stages(seed, p, shape.virtual_stages);
+    if (splits_backward(shape.schedule)) {
+      for (StageTimes& stage : times.stages) {
+        stage[TaskKind::kWeightGradient] = {stage[TaskKind::kBackward][0] * (1 + seed % 4) / 3};
+      }
+    }
     for (const bool waits : {false, true}) {
       times.sender_waits = waits;
       const PipelineResult result = run_pipeline(shape, times, nullptr);
       CHECK(result.end >= pipeline_lower_bound(shape, times));
-      CHECK(result.events == 2 * p * shape.virtual_stages * shape.micro_batches);
+      CHECK(static_cast<double>(result.events) ==
+            tasks_per_micro_batch(shape.schedule) *
+                static_cast<double>(p * shape.virtual_stages * shape.micro_batches));
     }
   }
 }

@@ -54,8 +54,9 @@ class RandomPlans {
     plan.recompute =
         one_of({Recompute::kNone, Recompute::kFull, Recompute::kSelective, Recompute::kBlocks});
     if (plan.recompute == Recompute::kBlocks) plan.recompute_blocks = 1;
-    plan.schedule =
-        one_of({ScheduleKind::kOneFOneB, ScheduleKind::kGpipe, ScheduleKind::kInterleaved});
+    plan.schedule = one_of({ScheduleKind::kOneFOneB, ScheduleKind::kGpipe,
+                            ScheduleKind::kInterleaved, ScheduleKind::kZbH1});
+    if (plan.schedule == ScheduleKind::kZbH1) drawn.fused_accumulation = true;
     if (plan.schedule == ScheduleKind::kInterleaved) {
       plan.virtual_stages = 2;
       plan.stage_layers = even_stage_layers(drawn.model.layers, 2 * plan.degrees.pp, false);

@@ -23,6 +23,13 @@ std::vector<StepCase> step_cases() {
     });
     add("pipeline", {1, 4, 1, 1}, [](StepCase&) {});
     add("gpipe", {1, 2, 2, 1}, [](StepCase& c) { c.plan.schedule = ScheduleKind::kGpipe; });
+    add("zb-h1", {1, 4, 1, 1}, [](StepCase& c) { c.plan.schedule = ScheduleKind::kZbH1; });
+    add("zb-h1, uneven stages, zero 1", {2, 2, 2, 1}, [](StepCase& c) {
+      c.plan.schedule = ScheduleKind::kZbH1;
+      c.plan.recompute = Recompute::kNone;
+      c.plan.zero = 1;
+      c.plan.stage_layers = {3, 5};
+    });
     add("interleaved", {2, 2, 1, 1}, [](StepCase& c) {
       c.plan.schedule = ScheduleKind::kInterleaved;
       c.plan.virtual_stages = 2;
@@ -123,6 +130,9 @@ Scenario scenario_of(const StepCase& c) {
   scenario.stack.training.gradient_accumulation =
       c.fused_accumulation ? GradientAccumulation::kFused : GradientAccumulation::kSeparate;
   scenario.stack.memory.allocation_granularity = Bytes(1);
+  for (const FieldWord& word : row_of(Setting::kSchedule).words) {
+    scenario.stack.choices.only[Setting::kSchedule].push_back(word.value);
+  }
   return scenario;
 }
 

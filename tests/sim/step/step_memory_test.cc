@@ -21,8 +21,8 @@ double traced_peak(const Program& program) {
     if (program.events[i].kind != ProgramEvent::Kind::kOp) continue;
     if (program.ops[program.events[i].index].label.part == ModelPart::kInitialization) begin = i;
   }
-  const MemoryChange fixed = memory_change(program, 0, begin, Bytes(1));
-  const MemoryChange run = memory_change(program, begin, program.events.size(), Bytes(1));
+  const MemoryChange fixed = memory_change(program, 0, begin, {Bytes(1)});
+  const MemoryChange run = memory_change(program, begin, program.events.size(), {Bytes(1)});
   return total(fixed.left) + total(run.highest);
 }
 

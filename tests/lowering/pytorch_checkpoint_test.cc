@@ -1,0 +1,85 @@
+// Laws of PyTorch's activation checkpointing, gathered weights and allocator.
+#include <catch2/catch.hpp>
+
+#include "core/model/model_spec.h"
+#include "lowering/passes/recompute.h"
+#include "sim/step/simulate.h"
+#include "tests/sim/with_parts.h"
+
+namespace tpsim {
+namespace {
+
+using test::with;
+
+Plan plan_with(const ModelSpec& model, Recompute recompute, int zero = 1) {
+  Plan plan = test::plan_of(model, {.dp = 2}, 8);
+  plan.zero = zero;
+  plan.recompute = recompute;
+  plan.attention = AttentionKind::kFlash;
+  return plan;
+}
+
+double repeated(const Scenario& scenario, Recompute recompute) {
+  return recomputed_flops(scenario, plan_with(scenario.model, recompute)).value();
+}
+
+LoweredAllocation traced(double mib) {
+  LoweredAllocation made;
+  made.bytes = static_cast<std::int64_t>(mib * kMiB);
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("recompute that stops early does not repeat the last GEMM of a block") {
+  const ModelSpec model = test::small_llama();
+  const Scenario whole = test::small_scenario(model);
+  Scenario early = whole;
+  early.stack.checkpoint_stops_early = true;
+  const Plan plan = plan_with(model, Recompute::kFull);
+  const Seconds gemms = time_of(with(whole, plan, {}), StepTerm::kMatmul);
+  const Seconds less = time_of(with(early, plan, {}), StepTerm::kMatmul);
+  CHECK(less < gemms);
+  const double down = 2.0 * static_cast<double>(model.layers * plan.global_batch * model.seq *
+                                                model.ffn_hidden * model.hidden);
+  CHECK(repeated(whole, Recompute::kFull) - repeated(early, Recompute::kFull) == Approx(down));
+  CHECK(with(early, plan, {}).peak == with(whole, plan, {}).peak);
+  const Plan kept = plan_with(model, Recompute::kNone);
+  CHECK(with(early, kept, {}).step == with(whole, kept, {}).step);
+}
+
+TEST_CASE("recompute with dropout repeats the whole block, because backward needs the mask") {
+  ModelSpec model = test::small_llama();
+  model.hidden_dropout = 0.1;
+  const Scenario whole = test::small_scenario(model);
+  Scenario early = whole;
+  early.stack.checkpoint_stops_early = true;
+  const Plan plan = plan_with(model, Recompute::kFull);
+  CHECK(with(early, plan, {}).step == with(whole, plan, {}).step);
+}
+
+TEST_CASE("copies of gathered weights take time with ZeRO 3 alone") {
+  const Scenario direct = test::small_scenario(test::small_llama());
+  Scenario copied = direct;
+  copied.stack.copies_gathered_weights = true;
+  for (const int zero : {1, 3}) {
+    const Plan plan = plan_with(direct.model, Recompute::kNone, zero);
+    const Seconds before = time_of(with(direct, plan, {}), StepTerm::kElementwise);
+    const Seconds after = time_of(with(copied, plan, {}), StepTerm::kElementwise);
+    CAPTURE(zero);
+    CHECK((zero == 3 ? after > before : after == before));
+  }
+}
+
+TEST_CASE("a large activation keeps what is left of its segment up to 1 MiB") {
+  StackSpec stack;
+  const AllocationRounding rounding = allocation_rounding(stack);
+  CHECK(allocated_bytes(traced(15), rounding) == 16 * kMiB);
+  CHECK(allocated_bytes(traced(16), rounding) == 16 * kMiB);
+  CHECK(allocated_bytes(traced(14.5), rounding) == 14.5 * kMiB);
+  CHECK(allocated_bytes(traced(9.5), rounding) == 9.5 * kMiB);
+  stack.parts.expandable_segments = true;
+  CHECK(allocated_bytes(traced(15), allocation_rounding(stack)) == 15 * kMiB);
+}
+
+}  // namespace tpsim
