@@ -1,6 +1,5 @@
 // Autocast casts the weights of linear layers to 16 bits in every micro-batch, and their gradients
-// back to fp32. A block with full recompute keeps its input in fp32, and its 16-bit weights exist
-// only while it runs.
+// back to fp32. A block with full recompute keeps its input in fp32.
 #include "core/program/op_dims.h"
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
@@ -33,8 +32,7 @@ void cast_weights(LoweredLayer& layer, const LayerInputs& inputs) {
     weights += op.repeats * others_of(op);
     casts += 1;
   });
-  constexpr double kNarrow = 2;               // bytes of a 16-bit value
-  constexpr double kCastBytes = 4 + kNarrow;  // per weight: one fp32 and one 16-bit value
+  constexpr double kCastBytes = 6;  // bytes per weight: one fp32 and one 16-bit value
   for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
     layer.phase(phase).events.push_back(
         added(layer, LoweredCopy{.label = {ModelPart::kMlpLinear, "autocast.weights"},
@@ -43,7 +41,6 @@ void cast_weights(LoweredLayer& layer, const LayerInputs& inputs) {
   }
   if (layer.kind == LayerKind::kBlock && inputs.plan.recompute == Recompute::kFull) {
     hold(layer, kForwardStart, kBackwardEnd, wider_checkpoint(layer), "autocast.checkpoint");
-    hold(layer, kForwardEnd, kBackwardStart, -kNarrow * weights, "autocast.weights");
   }
 }
 
