@@ -123,7 +123,7 @@ const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
     const LayerMemory& memory = pricer_.layer_memory(LayerKind::kBlock, whole, kind);
     const MemoryChange& forward = memory[TaskKind::kForward];
     // With activation offload, a block may leave nothing on the device.
-    const bool may_offload = pricer_.scenario().stack.parts.offload_layers > 0;
+    const bool may_offload = offloaded_blocks(pricer_.scenario().stack) > 0;
     return Block{may_offload ? 0 : total(forward.left), total(forward.highest)};
   };
   for (std::int64_t kind = 0; kind < block_kind_count(pricer_.scenario().model); ++kind) {
@@ -255,7 +255,7 @@ double GroupBounds::work_of(const Plan& plan, const Layer& layer) const {
 }
 
 double GroupBounds::wire_wait_time(const TransferCost& transfer) const {
-  return pricer_.scenario().stack.parts.overlap_p2p ? 0 : transfer.wire.value();
+  return p2p_habits(pricer_.scenario().stack).sender_waits ? transfer.wire.value() : 0;
 }
 
 // Mean over the stages of each stage's bound: its own work plus the first tasks of the stages

@@ -177,10 +177,11 @@ Bytes PlanBounds::stage_peak(const Plan& plan, const StageCut& cut, std::size_t 
     stage_chunks_.push_back(&memory_of(plan, cut.chunks[static_cast<std::size_t>(chunk)]));
   }
   const FixedCost& fixed = *stage_fixed_[kind];
-  return stage_memory(pricer_.scenario().stack, overheads_, fixed.held,
-                      tensor_peak(fixed, stage_chunks_, moments_of(plan, stage, stage_index, kind),
-                                  step_habits(pricer_.scenario().stack, plan)))
-      .total();
+  const StackSpec& stack = pricer_.scenario().stack;
+  const StepHabits habits = step_habits(stack, plan);
+  const TensorPeak peak =
+      tensor_peak(fixed, stage_chunks_, moments_of(plan, stage, stage_index, kind), habits);
+  return stage_memory(stack.memory, habits, overheads_, fixed.held, peak).total();
 }
 
 // Only the first stage of each kind matters: later ones have fewer micro-batches in flight. With a
@@ -243,6 +244,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   const StageKind& stage = cut.stages[kind_of_stage];
   const StackSpec& stack = pricer_.scenario().stack;
   const auto m = static_cast<double>(micro_batches(plan));
+  const P2pHabits p2p = p2p_habits(stack);
   StageBound bound;
   Seconds last;  // tasks that compute the last weight gradients
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
@@ -263,10 +265,8 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     const double sent = (kind.is_first ? 0 : 1) + (kind.is_last ? 0 : 1);
     // The receive of the stage's first input is not counted here: ends_of() counts it before the
     // first task.
-    const double received = stack.parts.p2p_calls == P2pCalls::kSerial
-                                ? m * sent - (i == 0 && !kind.is_first ? 1 : 0)
-                                : 0;
-    if (!stack.parts.overlap_p2p) bound.own += (m * sent + received) * transfer_.wire;
+    const double received = p2p.receiver_waits ? m * sent - (i == 0 && !kind.is_first ? 1 : 0) : 0;
+    if (p2p.sender_waits) bound.own += (m * sent + received) * transfer_.wire;
   }
   if (plan.degrees.pp == 1)
     bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
@@ -297,7 +297,7 @@ Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
 // and its gradient passes through all others of the run.
 PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
   const Seconds wire = transfer_.wire;
-  const bool waits = !pricer_.scenario().stack.parts.overlap_p2p;
+  const bool waits = p2p_habits(pricer_.scenario().stack).sender_waits;
   Seconds start;
   for (const StageRun& run : cut.runs) {
     const StageBound& stage = stages_[static_cast<std::size_t>(run.kind)];
@@ -325,7 +325,7 @@ PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
 // backwards of the stages follow each other.
 PlanBounds::Ends PlanBounds::split_ends_of(const Plan& plan, const StageCut& cut) const {
   const Seconds wire = transfer_.wire;
-  const bool waits = !pricer_.scenario().stack.parts.overlap_p2p;
+  const bool waits = p2p_habits(pricer_.scenario().stack).sender_waits;
   const std::int64_t m = micro_batches(plan);
   std::int64_t at = plan.degrees.pp;
   Seconds start;

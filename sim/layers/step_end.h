@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/software/stack_spec.h"
+#include "lowering/passes/step_habits.h"
 #include "sim/layers/layer_cost.h"
 
 namespace tpsim {
@@ -52,12 +53,6 @@ inline HostDeviceTime single_stage_forward(const StackSpec& stack, const HostDev
 
 // Times for which one micro-batch's tasks in a chunk occupy a pipeline stage.
 using PassTimes = ByTask<Seconds>;
-
-// Returns whether the host runs ahead of the device across tasks. With overlapped P2P and
-// interleaved chunks, the stream and not the host waits for a receive.
-inline bool runs_ahead(const StackSpec& stack, std::int64_t chunks) {
-  return chunks > 1 && stack.parts.overlap_p2p;
-}
 
 // If the host runs ahead, host time counts only where the host is slower than the device over
 // all tasks together. Otherwise the host waits for every receive, and every pass begins

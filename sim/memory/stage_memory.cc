@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/software/optimizer_kinds.h"
 #include "sim/step/step.h"
 
 namespace tpsim {
@@ -59,24 +58,6 @@ ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, doub
   return memory;
 }
 
-StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
-  StepHabits habits;
-  const MasterWeights masters = stack.parts.master_weights;
-  const bool whole_backward = masters == MasterWeights::kAutocast && stack.parts.compile &&
-                              plan.zero == 0 && plan.dtype != DType::kFloat32;
-  habits.frees_gradients = masters != MasterWeights::kCopy && plan.degrees.pp == 1 &&
-                           micro_batches(plan) == 1 && !whole_backward;
-  if (whole_backward) habits.narrow_gradients = 0.5;
-  habits.separate_pools = habits.frees_gradients && plan.zero >= 2 && has_replicas(plan);
-  const OptimizerKind optimizer = stack.training.optimizer_kind;
-  if (stack.parts.optimizer_kernel == KernelFusion::kTorch && plan.offload == Offload::kNone &&
-      keeps(optimizer, StateTensor::kVariance)) {
-    const auto moment = static_cast<double>(size_of(stack.parts.optimizer_dtype));
-    habits.optimizer_copy = moment / state_bytes(optimizer, stack.parts, plan.dtype);
-  }
-  return habits;
-}
-
 TensorPeak tensor_peak(const FixedCost& stage, const std::vector<const ChunkMemory*>& kinds,
                        const PeakMoments& moments, const StepHabits& habits) {
   TensorPeak peak{stage.held, stage.held};
@@ -121,8 +102,9 @@ MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Byt
   return overheads;
 }
 
-StageMemory stage_memory(const StackSpec& stack, const MemoryOverheads& overheads,
-                         const BytesByCategory& held, const TensorPeak& peak) {
+StageMemory stage_memory(const StackMemory& stack, const StepHabits& habits,
+                         const MemoryOverheads& overheads, const BytesByCategory& held,
+                         const TensorPeak& peak) {
   StageMemory memory;
   for (std::size_t i = 0; i < peak.highest.size(); ++i) {
     memory.by_category[i] = Bytes(peak.highest[i]);
@@ -131,12 +113,10 @@ StageMemory stage_memory(const StackSpec& stack, const MemoryOverheads& overhead
   memory.by_category[kCommunication] +=
       // A bucket is at most as large as the stage's gradients.
       overheads.buffers + std::min(overheads.bucket, Bytes(held[kGradients]));
-  memory.context = stack.memory.context;
-  memory.fragmentation = stack.memory.fragmentation *
-                         (memory.by_category[kActivations] + memory.by_category[kWorkspace]);
-  // The caching allocator splits memory that one category frees into blocks that other categories
-  // cannot use. Expandable segments merge such blocks.
-  if (stack.memory.caching_allocator && !stack.parts.expandable_segments) {
+  memory.context = stack.context;
+  memory.fragmentation =
+      stack.fragmentation * (memory.by_category[kActivations] + memory.by_category[kWorkspace]);
+  if (habits.splits_blocks) {
     memory.fragmentation += Bytes(total(peak.each) - total(peak.highest));
   } else {
     memory.fragmentation += Bytes(peak.cached);
@@ -148,6 +128,7 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& pla
                                          const PlanCosts& costs) {
   const PipelineShape shape = pipeline_shape(plan);
   const MemoryOverheads overheads = memory_overheads(stack.memory, plan, costs.gradient_stand_ins);
+  const StepHabits habits = step_habits(stack, plan);
   std::vector<ChunkMemory> chunks;
   for (const ChunkCost& chunk : costs.kinds) {
     ChunkMemory memory;
@@ -166,9 +147,8 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& pla
       const auto s = static_cast<std::int64_t>(result.size());
       const StageCost& stage = costs.stages[result.size()];
       const FixedCost fixed{stage.fixed, stage.update, stage.end, stage.host};
-      const TensorPeak peak =
-          tensor_peak(fixed, kinds, PeakMoments(shape, s, kind), step_habits(stack, plan));
-      result.push_back(stage_memory(stack, overheads, fixed.held, peak));
+      const TensorPeak peak = tensor_peak(fixed, kinds, PeakMoments(shape, s, kind), habits);
+      result.push_back(stage_memory(stack.memory, habits, overheads, fixed.held, peak));
       result.back().stage = s;
     }
   }

@@ -83,7 +83,7 @@ class Run {
 
     const Picoseconds duration = times_.stages[at(index)][task.kind][at(task.chunk)];
     Picoseconds begin = std::max(stage.finish, arrived);
-    if (times_.receiver_waits && is_received(task.kind, chunk)) {
+    if (times_.p2p.receiver_waits && is_received(task.kind, chunk)) {
       begin = std::max(arrived, stage.finish + transfer_);
       stage.sending += transfer_;
     }
@@ -138,7 +138,7 @@ class Run {
       timeline_->spans.push_back({done.stage, SpanKind::kTransfer, done.chunk,
                                   done.task.micro_batch, stage.finish, arrived});
     }
-    if (!times_.sender_waits) return;
+    if (!times_.p2p.sender_waits) return;
     stage.sending += transfer_;
     stage.finish = arrived;
   }

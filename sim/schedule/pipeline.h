@@ -10,6 +10,7 @@
 
 #include "core/base/units.h"
 #include "core/program/timeline.h"
+#include "lowering/passes/step_habits.h"
 #include "reference_model/parallel/schedule.h"
 #include "sim/layers/by_task.h"
 
@@ -26,10 +27,7 @@ using StageTimes = ByTask<std::vector<Picoseconds>>;
 struct PipelineTimes {
   std::vector<StageTimes> stages;
   Picoseconds transfer = 0;  // time to send one activation or gradient to another stage
-  bool sender_waits = true;  // the sending stage is busy until its transfer is complete
-  // The receiving stage is busy too, and it receives only when it reaches the task. For software in
-  // which sends and receives are separate calls, one after the other.
-  bool receiver_waits = false;
+  P2pHabits p2p;
 };
 
 struct PipelineResult {

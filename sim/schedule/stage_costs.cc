@@ -24,7 +24,7 @@ void append_blocks(std::vector<ChunkLayer>& layers, const Scenario& scenario, co
   const ModelSpec& model = scenario.model;
   const std::int64_t recomputed =
       plan.recompute == Recompute::kBlocks ? recomputed_blocks(plan, chunk.blocks) : 0;
-  const std::int64_t offloaded = scenario.stack.parts.offload_layers;
+  const std::int64_t offloaded = offloaded_blocks(scenario.stack);
   if (model.block_kinds.empty() && offloaded == 0) {  // the loop below would give the same layers
     append(layers, {.recomputes = true, .count = recomputed});
     append(layers, {.count = chunk.blocks - recomputed});
@@ -61,7 +61,7 @@ void hand_to_host(ByTask<Phase>& tasks) {
 
 // Returns the bytes of a chunk's activations of one micro-batch that are offloaded to the host.
 Bytes offloaded_bytes(LayerPricer& pricer, const Plan& plan, const ChunkKind& chunk) {
-  if (pricer.scenario().stack.parts.offload_layers == 0) return {};
+  if (offloaded_blocks(pricer.scenario().stack) == 0) return {};
   double bytes = 0;
   for (const ChunkLayer& layer : chunk_layers(pricer.scenario(), plan, chunk)) {
     if (!layer.offloads) continue;
@@ -320,8 +320,7 @@ PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs) {
     }
   }
   times.transfer = to_picoseconds(costs.transfer.wire);
-  times.sender_waits = !stack.parts.overlap_p2p;
-  times.receiver_waits = times.sender_waits && stack.parts.p2p_calls == P2pCalls::kSerial;
+  times.p2p = p2p_habits(stack);
   return times;
 }
 

@@ -91,6 +91,14 @@ bool reads_by_position(const std::string& layer, const std::string& line) {
   return at != std::string::npos && std::isdigit(static_cast<unsigned char>(line[at + 5])) != 0;
 }
 
+// Software parts decide what a lowered layer and lowering/passes/step_habits.h contain. The folders
+// that read the results do not read parts.
+bool reads_parts(const std::string& folder, const std::string& line) {
+  static const std::regex parts(R"(\bparts\.|\b(SoftwareParts|StackPart|PartValues|with_parts)\b)");
+  static const std::set<std::string> lowered = {"sim/bounds", "sim/memory", "sim/schedule"};
+  return lowered.contains(folder) && std::regex_search(line.substr(0, line.find("//")), parts);
+}
+
 std::string line_fault(const std::string& layer, const std::string& line) {
   static const std::regex json_include(R"(^\s*#\s*include\s*<nlohmann/)");
   static const std::regex feature_if(R"(^\s*#\s*(if|ifdef|ifndef|elif)\b.*TPSIM_)");
@@ -174,6 +182,9 @@ class Scan {
     for (std::size_t i = 0; i < lines.size(); ++i) {
       std::string fault = line_fault(layer, lines[i]);
       if (fault.empty() && has_readmes(layer)) fault = readme_fault(path, lines[i]);
+      if (fault.empty() && reads_parts(path.parent_path().generic_string(), lines[i])) {
+        fault = "a software part: read a property that lowering/ computes";
+      }
       if (!fault.empty()) report(path.generic_string() + ":" + std::to_string(i + 1), fault);
     }
     if (lines.size() > kLongestFile) {

@@ -23,6 +23,8 @@ class PlantedTree {
     plant("sim/CMakeLists.txt", "add_library(sim price.cc)\n");
     plant("core/README.md", "May include: nothing.\n\nOpen first: `units.h`\n");
     plant("sim/README.md", "May include: `core`\n\nOpen first: `price.cc`\n");
+    plant("sim/memory/README.md", "May include: `core`\n\nOpen first: `peak.h`\n");
+    plant("sim/memory/peak.h", "#pragma once\n");
   }
   ~PlantedTree() { fs::remove_all(root_); }
   PlantedTree(const PlantedTree&) = delete;
@@ -73,6 +75,8 @@ TEST_CASE("every planted fault is found, and reported with its place") {
        "core/a.h:1"},
       {"dimension by position", "sim/a.h", "return key.dims[1];\n", "use dim_of()"},
       {"JSON outside core", "sim/a.h", "#include <nlohmann/json.hpp>\n", "JSON outside core/"},
+      {"software part in a folder that reads lowered programs", "sim/memory/a.h",
+       "bool compiles() { return stack.parts.compile; }\n", "sim/memory/a.h:1: a software part"},
       {"feature macro", "sim/a.h", "#ifdef TPSIM_CUDA\n#endif\n", "sim/a.h:1: a feature"},
       {"vague folder", "sim/utils/a.h", "", "sim/utils: a folder name"},
       {"source outside the layers", "extras/a.cc", "", "extras/a.cc: a source outside"},

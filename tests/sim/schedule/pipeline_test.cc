@@ -97,7 +97,7 @@ TEST_CASE("no schedule is faster than the lower bound, and every task runs once"
       }
     }
     for (const bool waits : {false, true}) {
-      times.sender_waits = waits;
+      times.p2p.sender_waits = waits;
       const PipelineResult result = run_pipeline(shape, times, nullptr);
       CHECK(result.end >= pipeline_lower_bound(shape, times));
       CHECK(static_cast<double>(result.events) ==

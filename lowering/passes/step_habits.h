@@ -1,0 +1,58 @@
+// How the framework runs a step outside of its layers: pipeline, memory, host. sim/ reads these
+// properties instead of software parts.
+#pragma once
+
+#include <cstdint>
+
+#include "core/plan/plan.h"
+#include "core/software/stack_spec.h"
+
+namespace tpsim {
+
+// P2P transfers between pipeline stages.
+struct P2pHabits {
+  bool sender_waits = true;  // the sending stage is busy until its transfer is complete
+  // The receiving stage is busy too, and it receives only when it reaches the task. For software in
+  // which sends and receives are separate calls, one after the other.
+  bool receiver_waits = false;
+};
+inline P2pHabits p2p_habits(const StackSpec& stack) {
+  const bool waits = !stack.parts.overlap_p2p;
+  return {waits, waits && stack.parts.p2p_calls == P2pCalls::kSerial};
+}
+
+// Returns whether the host runs ahead of the device across tasks. With overlapped P2P and
+// interleaved chunks, the stream and not the host waits for a receive.
+inline bool runs_ahead(const StackSpec& stack, std::int64_t chunks) {
+  return chunks > 1 && stack.parts.overlap_p2p;
+}
+
+// Returns the number of blocks of a chunk, from the first, whose saved activations are offloaded to
+// the host.
+inline std::int64_t offloaded_blocks(const StackSpec& stack) { return stack.parts.offload_layers; }
+
+// Lifetimes of gradients and optimizer temporaries in the training loop.
+struct StepHabits {
+  // Gradients exist only from backward to the end of a step: autograd allocates them, and
+  // zero_grad() frees them (set_to_none). They do not exist at the peak of the activations, and the
+  // activations are freed when backward ends. Only with one micro-batch, one stage, and software
+  // without a copy of the weights; otherwise gradient buffers are persistent.
+  bool frees_gradients = false;
+  // Bytes of 16-bit gradients that exist during backward, as a share of the fp32 gradients.
+  // torch.compile makes the backward of a whole model under autocast one function: the function
+  // holds all that forward saved until it returns the fp32 copies of all gradients.
+  double narrow_gradients = 0;
+  // FSDP allocates gradients on the stream that reduces them. PyTorch's caching allocator does not
+  // reuse freed memory of one stream on another, so gradients and activations share no memory.
+  bool separate_pools = false;
+  // Bytes of temporaries during the update, as a share of the optimizer state. Unfused ops over
+  // lists of tensors compute the root of the second moment for all weights at once
+  // (torch._foreach_sqrt in torch/optim/adamw.py).
+  double optimizer_copy = 0;
+  // The caching allocator splits memory that one category frees into blocks that other categories
+  // cannot use. Expandable segments merge such blocks.
+  bool splits_blocks = false;
+};
+StepHabits step_habits(const StackSpec& stack, const Plan& plan);
+
+}  // namespace tpsim
