@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr std::array<std::string_view, 22> kLayers = {
     "core",      "kernels",   "ranks",   "reference_model", "profiler", "costs", "lowering", "sim",
     "plans",     "campaigns", "formats", "frameworks",      "evidence", "app",   "gui",      "page",
-    "generated", "devices", "cli",       "python",  "tools",           "tests"};
+    "generated", "devices",   "cli",     "python",          "tools",    "tests"};
 constexpr std::array<std::string_view, 5> kVagueNames = {"common", "utils", "util", "misc",
                                                          "helpers"};
 constexpr std::array<std::string_view, 4> kSourceExtensions = {".h", ".cc", ".cuh", ".cu"};
