@@ -20,36 +20,48 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
-    {Assumption::kGpuPower, "gpu_power", "W", "power of one GPU", 1, 1e5},
-    {Assumption::kOtherPower, "other_power", "W", "power of host, network and storage per GPU", 0,
-     1e5},
-    {Assumption::kPue, "pue", "", "power usage effectiveness of the data center", 1, 10},
-    {Assumption::kCarbon, "carbon", "g/kWh", "carbon intensity of the grid", 0, 5000},
-    {Assumption::kPrice, "price", "USD/h", "price of one GPU", 0, 1e6},
-    {Assumption::kNodeMtbf, "node_mtbf", "h", "mean time between failures of one node", 1, 1e9},
+    {Assumption::kGpuPower, "gpu_power", "W", "power of a GPU", 1, 1e5, "W", "400W"},
+    {Assumption::kOtherPower, "other_power", "W", "power of the rest of the node per GPU", 0, 1e5,
+     "W"},
+    {Assumption::kPue, "pue", "", "power usage effectiveness of the data center", 1, 10, "X"},
+    {Assumption::kCarbon, "carbon", "g/kWh", "carbon intensity of the grid", 0, 5000, "G",
+     "57g/kWh"},
+    {Assumption::kPrice, "price", "USD/h", "price of a GPU-hour", 0, 1e6, "USD", "2USD/h"},
+    {Assumption::kNodeMtbf, "node_mtbf", "h", "mean time between failures of a node", 1, 1e9, "H",
+     "5000h"},
     {Assumption::kStorageBandwidth, "storage_bandwidth", "GB/s",
-     "write bandwidth of all ranks for a checkpoint", 1e-3, 1e6},
+     "write bandwidth of all ranks for a checkpoint", 1e-3, 1e6, "GB/s"},
     {Assumption::kRestartTime, "restart_time", "min", "time from a failure to the next step", 0,
-     1e5},
-    {Assumption::kRepairTime, "repair_time", "h", "time until a failed node is repaired", 0, 1e5},
-    {Assumption::kDowntime, "downtime", "h",
-     "downtime of the run for reasons other than failed nodes", 0, 1e5},
-    {Assumption::kSpareNodes, "spare_nodes", "", "spare nodes kept ready", 0, 1e5, true},
+     1e5, "MIN", "30min"},
+    {Assumption::kRepairTime, "repair_time", "h", "time until a failed node is repaired", 0, 1e5,
+     "H", "72h"},
+    {Assumption::kDowntime, "downtime", "h", "downtime for other reasons than failed nodes", 0, 1e5,
+     "H", "100h"},
+    {Assumption::kSpareNodes, "spare_nodes", "",
+     "spare nodes, or the number with the least cost or time [cost]", 0, 1e5, "N|cost|time", "",
+     true},
 }};
+
+// Returns the valid values: "number with its unit, from 1 W to 100000 W".
+std::string values_text(const AssumptionRow& row) {
+  return fmt::format("{} {}, from {} to {}", row.whole ? "whole number" : "number",
+                     *row.unit == '\0' ? "without unit" : "with its unit",
+                     assumption_text(row, row.least), assumption_text(row, row.most));
+}
 
 // The file may omit spare nodes: plan_campaign() then chooses their number.
 template <class Io>
 void assumption_fields(Io& io, Assumptions& assumptions) {
   io.format("tpsim-campaign/1");
-  io.text("name", assumptions.name);
+  io.text({"name", "name in reports"}, assumptions.name);
   for (const AssumptionRow& row : kRows) {
     std::string text;
     AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
     io.object(
-        row.key,
+        {row.key, row.meaning},
         [&](auto& inner) {
-          inner.text("value", text);
-          inner.text("source", value.source);
+          inner.text({"value", values_text(row)}, text);
+          inner.text({"source", "source of the value"}, value.source);
           if constexpr (std::is_same_v<Io, FieldReader>) {
             // A missing key was already reported.
             if (text.empty()) return;

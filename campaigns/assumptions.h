@@ -40,6 +40,8 @@ struct AssumptionRow {
   const char* meaning;
   double least;
   double most;
+  const char* placeholder;   // of the option in --help
+  const char* example = "";  // value in --help
   bool whole = false;
 };
 // In the order of Assumption.

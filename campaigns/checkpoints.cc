@@ -45,7 +45,7 @@ Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const StackSpec&
   const bool has_narrow = !has_master || keeps_two_copies(parts, plan.dtype);
   const double per_weight = has_narrow ? static_cast<double>(size_of(plan.dtype)) : 0;
   const double of_copy =
-      copy * state_bytes(updater_of(stack.training.optimizer, false), parts, plan.dtype);
+      copy * state_bytes(updater_of(stack.training.optimizer_kind, false), parts, plan.dtype);
   return Bytes(weights * per_weight + state_bytes(model, stack, plan.dtype) + of_copy);
 }
 

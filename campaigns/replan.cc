@@ -14,7 +14,7 @@ SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
   space.gpus = gpus;
   for (const SettingRow& row : setting_rows()) {
     // Degrees and batches may change with the number of GPUs; all other settings are kept.
-    const bool stays = row.role == SettingRole::kVariant || row.kind == SettingKind::kWord;
+    const bool stays = row.role == SettingRole::kVariant || row.kind == FieldKind::kWord;
     if (stays) space.asked[row.setting] = {setting_of(plan, row.setting).value};
   }
   if (plan.recompute == Recompute::kBlocks) {

@@ -10,6 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "core/base/check.h"
+#include "core/base/text.h"
+#include "core/machine/cluster_json.h"
+#include "core/machine/device_fields.h"
+#include "core/software/stack_json.h"
 #include "evidence/runs/run_table.h"
 #include "evidence/runs/validation.h"
 #include "sim/step/simulate.h"
@@ -24,64 +29,42 @@ struct Row {
   bool calibration = false;
 };
 
-// A constant, with a function that multiplies its value in a scenario.
-struct Constant {
-  const char* name;
-  void (*scale)(Scenario&, double factor);
-};
-
 // Constants that are fitted together to the calibration rows of one table.
 struct Fit {
   const char* table;
   const char* only;  // rows whose regime or GPU starts with this
-  std::vector<Constant> constants;
+  // Keys of stack, cluster, or model of a profile. Keys joined by '+' have one factor.
+  std::vector<std::string_view> constants;
 };
-
-const std::vector<Constant> kHostOfDeepSpeed = {
-    {"per_op", [](Scenario& s, double f) { s.stack.host.per_op *= f; }},
-    {"per_collective", [](Scenario& s, double f) { s.stack.host.per_collective *= f; }},
-    {"per_micro_batch", [](Scenario& s, double f) { s.stack.host.per_micro_batch *= f; }},
-    {"per_step", [](Scenario& s, double f) { s.stack.host.per_step *= f; }},
-    {"rank_jitter", [](Scenario& s, double f) { s.stack.rank_jitter *= f; }}};
-const Constant kEagerTraffic = {"eager_traffic",
-                                [](Scenario& s, double f) { s.stack.eager_traffic *= f; }};
-const Constant kFlashSpeed = {"flash_speed",
-                              [](Scenario& s, double f) { s.stack.flash_speed *= f; }};
-const Constant kBlockBackward = {
-    "per_block_backward", [](Scenario& s, double f) { s.stack.host.per_block_backward *= f; }};
 
 const std::vector<Fit> kFits = {
     {"bloom_jean_zay",
      "numa-fixed",
-     {{"blocking_op", [](Scenario& s, double f) { s.stack.host.blocking_op *= f; }},
-      {"blocking_collective", [](Scenario& s, double f) { s.stack.host.blocking_collective *= f; }},
-      kBlockBackward,
-      kEagerTraffic,
-      {"rank_jitter", [](Scenario& s, double f) { s.stack.rank_jitter *= f; }},
-      {"inter_node.efficiency",
-       [](Scenario& s, double f) { s.cluster.inter_node.efficiency *= f; }},
-      {"unaligned_batched_rate",
-       [](Scenario& s, double f) { s.profile.model.matmul.unaligned_batched_rate *= f; }}}},
-    {"vtrain_a100_single", "", kHostOfDeepSpeed},
-    {"vtrain_a100_multi",
+     {"host.blocking_op", "host.blocking_collective", "host.per_block_backward", "eager_traffic",
+      "rank_jitter", "inter_node.efficiency", "matmul.unaligned_batched_rate"}},
+    {"vtrain_a100_single",
      "",
-     {{"several_ranks_share",
-       [](Scenario& s, double f) { s.cluster.nic_collision_efficiency *= f; }}}},
-    {"dgxc_h100",
-     "",
-     {{"tensor_overlap", [](Scenario& s, double f) { s.stack.tp_overlap *= f; }},
-      {"rank_jitter", [](Scenario& s, double f) { s.stack.rank_jitter *= f; }}}},
-    {"mosaic_fsdp", "A100", {kFlashSpeed, kEagerTraffic}},
-    {"mosaic_fsdp", "H100", {kFlashSpeed}},
+     {"host.per_op", "host.per_collective", "host.per_micro_batch", "host.per_step",
+      "rank_jitter"}},
+    {"vtrain_a100_multi", "", {"nic_collision_efficiency"}},
+    {"dgxc_h100", "", {"tensor_overlap", "rank_jitter"}},
+    {"mosaic_fsdp", "A100", {"flash_speed", "eager_traffic"}},
+    {"mosaic_fsdp", "H100", {"flash_speed"}},
     {"simumax_b200_a100pcie",
      "B200",
-     {{"per_block",
-       [](Scenario& s, double f) {
-         s.stack.host.per_block_forward *= f;
-         s.stack.host.per_block_backward *= f;
-       }},
-      {"sustained_clock", [](Scenario& s, double f) { s.profile.model.sustained_clock *= f; }}}},
+     {"host.per_block_forward+host.per_block_backward", "sustained_clock"}},
 };
+
+void scale(Scenario& scenario, std::string_view keys, double factor) {
+  while (!keys.empty()) {
+    const std::string_view key = cut_off(keys, "+");
+    auto number = number_at(scenario.stack, key);
+    if (!number) number = number_at(scenario.cluster, key);
+    if (!number) number = number_at(scenario.profile.model, key, kModelFields);
+    TPSIM_CHECK(number.has_value(), fmt::format("no file has the number {}", key));
+    number->set(number->value() * factor);
+  }
+}
 
 using Factors = std::vector<double>;
 using Chosen = std::function<bool(const Row&)>;
@@ -89,7 +72,7 @@ using Chosen = std::function<bool(const Row&)>;
 // Returns log(predicted / measured); 0 for a row that cannot be predicted.
 double log_error(const Row& row, const Fit& fit, const Factors& factors) {
   Scenario scenario = row.setup.scenario;
-  for (std::size_t i = 0; i < factors.size(); ++i) fit.constants[i].scale(scenario, factors[i]);
+  for (std::size_t i = 0; i < factors.size(); ++i) scale(scenario, fit.constants[i], factors[i]);
   const Result<Prediction> predicted = simulate(scenario, row.setup.plan);
   return predicted.ok() ? std::log(predicted->step.value() / row.measured) : 0.0;
 }
@@ -139,7 +122,7 @@ Factors refitted(const std::vector<Row>& rows, const Fit& fit, const Chosen& cho
 std::string factors_text(const Fit& fit, const Factors& factors) {
   std::string text;
   for (std::size_t i = 0; i < factors.size(); ++i) {
-    text += fmt::format(" {} x {:.2f}", fit.constants[i].name, factors[i]);
+    text += fmt::format(" {} x {:.2f}", fit.constants[i], factors[i]);
   }
   return text;
 }

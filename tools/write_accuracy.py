@@ -31,7 +31,7 @@ FITTED = [
     ("vtrain_a100_single", "stacks/megatron-deepspeed.json",
      ["host.per_op", "host.per_collective", "host.per_block_forward", "host.per_block_backward",
       "host.per_micro_batch", "host.per_step", "rank_jitter"]),
-    ("vtrain_a100_multi", "clusters/vtrain-a100.json", ["several_ranks_share"]),
+    ("vtrain_a100_multi", "clusters/vtrain-a100.json", ["nic_collision_efficiency"]),
     ("dgxc_h100", "stacks/nemo.json", ["tensor_overlap", "rank_jitter"]),
     ("mosaic_fsdp", "stacks/composer-fsdp.json", ["flash_speed", "eager_traffic"]),
     ("mosaic_fsdp", "stacks/composer-fsdp-hopper.json", ["flash_speed"]),

@@ -225,7 +225,7 @@ std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
   shown.push_back(
       {"checkpoint_holds", to_string(report.campaign.checkpoints.size),
        fmt::format("{} and {} in {}; training waits while they are ", saved_weights(report),
-                   moments_text(report.named.scenario.stack.training.optimizer),
+                   moments_text(report.named.scenario.stack.training.optimizer_kind),
                    name_of(report.named.scenario.stack.parts.optimizer_dtype)) +
            (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
                  : "copied to the hosts, over the host link of the cluster file")});

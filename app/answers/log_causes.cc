@@ -17,53 +17,40 @@ struct Candidate {
   Scenario scenario;
 };
 
-CauseClass class_of_part(StackPart part) {
-  switch (part) {
-    case StackPart::kAttentionKernel:
-    case StackPart::kNormKernel:
-    case StackPart::kRotaryKernel:
-    case StackPart::kActivationKernel:
-    case StackPart::kResidualKernel:
-    case StackPart::kResidualGradient:
-    case StackPart::kOptimizerKernel:
-    case StackPart::kLossHead:
-    case StackPart::kLogitsDtype:
-    case StackPart::kGradientAccumulation:
-    case StackPart::kRecomputeModules:
-    case StackPart::kExpandableSegments:
-    case StackPart::kOptimizerDtype:
-    case StackPart::kMasterWeights:
-    case StackPart::kFp32Matmul:
-    case StackPart::kOptimizerKind:
-    case StackPart::kMuonTpMode:
-    case StackPart::kExpertCapacity:
-    case StackPart::kExpertStash:
-    case StackPart::kExpertKernel:
-    case StackPart::kRouterKernel:
-    case StackPart::kPermute:
-    case StackPart::kExpertWeighting:
-    case StackPart::kExpertLoad:
-    case StackPart::kCompile: return CauseClass::kCompute;
-    case StackPart::kDataParallelSync:
-    case StackPart::kGradientSync:
-    case StackPart::kReduceDtype:
-    case StackPart::kOverlapGradientReduction:
-    case StackPart::kOverlapParameterGather:
-    case StackPart::kShardGroup:
-    case StackPart::kPipelineSends:
-    case StackPart::kP2pCalls:
-    case StackPart::kOverlapP2p:
-    case StackPart::kDispatcher:
-    case StackPart::kEpOverlap:
-    case StackPart::kDelayWgrad:
-    case StackPart::kCpCommType:
-    case StackPart::kTpOverlap:
-    case StackPart::kOffloadLayers:
-    case StackPart::kTpRecomputeAllgather: return CauseClass::kLinks;
-    case StackPart::kBlockingLaunches:
-    case StackPart::kCudaGraphs: return CauseClass::kHost;
+CauseClass class_of(StepTerm term) {
+  switch (term) {
+    case StepTerm::kMatmul:
+    case StepTerm::kAttention:
+    case StepTerm::kRecurrence:
+    case StepTerm::kElementwise:
+    case StepTerm::kGroupedProducts:
+    case StepTerm::kPermute:
+    case StepTerm::kImbalance:
+    case StepTerm::kBubble:
+    case StepTerm::kClipping:
+    case StepTerm::kOptimizer:
+    case StepTerm::kStragglers:
+    case StepTerm::kUncalibratedOverhead: return CauseClass::kCompute;
+    case StepTerm::kTensorCommunication:
+    case StepTerm::kZeroCommunication:
+    case StepTerm::kContextCommunication:
+    case StepTerm::kExpertCommunication:
+    case StepTerm::kTransfer:
+    case StepTerm::kGradientReduction:
+    case StepTerm::kTiedEmbedding:
+    case StepTerm::kWeightGather: return CauseClass::kLinks;
+    case StepTerm::kHostWait:
+    case StepTerm::kHostStep: return CauseClass::kHost;
   }
   return CauseClass::kAny;
+}
+
+// Returns the class of the first term that the part changes; kCompute for parts that change memory
+// only.
+CauseClass class_of(const PartRow& row) {
+  const auto first = std::find_if(kStepTerms.begin(), kStepTerms.end(),
+                                  [&](StepTerm term) { return row.terms.contains(term); });
+  return first == kStepTerms.end() ? CauseClass::kCompute : class_of(*first);
 }
 
 // Whether the kernel exists for the GPU. FlashAttention-3 has kernels for Hopper only, the GPUs
@@ -81,9 +68,9 @@ void add_parts(const Scenario& scenario, std::vector<Candidate>& all) {
   for (const PartRow& row : part_rows()) {
     if (row.part == StackPart::kOptimizerKind) continue;
     const std::int64_t now = row.get(scenario.stack);
-    for (const PartWord& word : row.words) {
+    for (const FieldWord& word : row.words) {
       if (word.value == now || !runs_on_gpu(row.part, word.value, scenario.profile)) continue;
-      Candidate other{fmt::format("{}={}", row.key, word.word), class_of_part(row.part), scenario};
+      Candidate other{fmt::format("{}={}", row.key, word.word), class_of(row), scenario};
       other.scenario.stack = with_parts(scenario.stack, {{row.part, word.value}});
       all.push_back(std::move(other));
     }

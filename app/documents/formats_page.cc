@@ -6,7 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "app/documents/key_meanings.h"
 #include "campaigns/assumptions.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
@@ -53,25 +52,6 @@ constexpr std::array kFormats = {
         assumptions_schema},
 };
 
-// Adds the meanings of keys to a schema, at every depth.
-void describe(JsonValue& schema, const std::string& path) {
-  // Before the search below, because a new member may move the others.
-  if (std::string meaning = key_meaning(path); !meaning.empty()) {
-    schema.set("description", std::move(meaning));
-  }
-  auto* properties = [&]() -> JsonValue* {
-    for (JsonMember& member : *schema.as<JsonValue::Object>()) {
-      if (member.key == "properties" || member.key == "items") return &member.value;
-    }
-    return nullptr;
-  }();
-  if (properties == nullptr) return;
-  if (schema.find("items") != nullptr) return describe(*properties, path);
-  for (JsonMember& member : *properties->as<JsonValue::Object>()) {
-    describe(member.value, path + "." + member.key);
-  }
-}
-
 std::string bound_text(const JsonValue& bound) {
   if (const auto* whole = bound.as<std::int64_t>()) return count_text(*whole);
   return fmt::format("{}", *bound.as<double>());
@@ -113,8 +93,7 @@ bool is_required(const JsonValue& object, std::string_view key) {
                      [&](const JsonValue& one) { return *one.as<std::string>() == key; });
 }
 
-void add_rows(const JsonValue& object, const std::string& prefix, const std::string& path,
-              std::string& text) {
+void add_rows(const JsonValue& object, const std::string& prefix, std::string& text) {
   for (const JsonMember& member : *object.find("properties")->as<JsonValue::Object>()) {
     const std::string key = prefix + member.key;
     const JsonValue* inner = &member.value;
@@ -122,10 +101,10 @@ void add_rows(const JsonValue& object, const std::string& prefix, const std::str
     const bool has_keys = inner->find("properties") != nullptr;
     text += fmt::format("| `{}` | {} | {} | {} |\n", key, value_text(member.value),
                         is_required(object, member.key) ? "yes" : "",
-                        key_meaning(path + "." + member.key));
+                        *member.value.find("description")->as<std::string>());
     if (has_keys) {
       const bool in_list = inner != &member.value;
-      add_rows(*inner, key + (in_list ? "[]." : "."), path + "." + member.key, text);
+      add_rows(*inner, key + (in_list ? "[]." : "."), text);
     }
   }
 }
@@ -138,7 +117,6 @@ JsonValue json_schema(const FileFormat& format) {
   JsonValue schema = json_object({{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                                   {"title", fmt::format("tpsim {}", format.kind)}});
   JsonValue fields = format.schema();
-  describe(fields, std::string(format.kind));
   for (JsonMember& member : *fields.as<JsonValue::Object>()) {
     schema.set(member.key, std::move(member.value));
   }
@@ -163,7 +141,7 @@ std::string formats_page() {
         "|\n|---|---|---|---|\n",
         format.title, format.kind, format.purpose);
     const JsonValue schema = format.schema();
-    add_rows(schema, "", std::string(format.kind), text);
+    add_rows(schema, "", text);
   }
   text +=
       "\n## Launch files\n\nThe table shows which settings and software options of a plan the "

@@ -23,8 +23,7 @@ struct FileFormat {
 };
 std::span<const FileFormat> file_formats();
 
-// Returns the JSON schema of a format. Its "description" texts are the meanings of the keys
-// (key_meanings.h).
+// Returns the JSON schema of a format. Its "description" texts are the meanings of the keys.
 JsonValue json_schema(const FileFormat& format);
 
 // Returns the text of docs/files.md.

@@ -83,7 +83,7 @@ JsonValue term_json(const Term& term, const NamedScenario& named) {
                       {"time_s", term.time.value()},
                       {"formula", term.formula},
                       {"inputs", term.inputs},
-                      {"parts", json_array(options_affecting(term.kind),
+                      {"parts", json_array(parts_of(term.kind),
                                            [&](StackPart part) { return part_json(named, part); })},
                       {"source", term.source}});
 }

@@ -28,35 +28,35 @@ Result<std::string> text_of(const JsonMember& member) {
   return bad_input(fmt::format("'{}' is {}, not text", member.key, kind_of(member.value)), kWhere);
 }
 
-// Returns the value of an option as on the command line: true is "on", a list is separated by
-// commas.
-Result<std::string> option_text(const std::string& key, const JsonValue& value) {
-  if (const auto* text = value.as<std::string>()) return *text;
-  if (const auto* is_on = value.as<bool>()) return std::string(*is_on ? "on" : "off");
-  if (const auto* whole = value.as<std::int64_t>()) return std::to_string(*whole);
-  if (const auto* number = value.as<double>()) return fmt::format("{}", *number);
+// A value of an option. `text` is the value as on the command line.
+struct CallValue {
+  std::string text;
+  std::vector<double> numbers = {};  // empty unless all values are numbers
+};
+
+Result<CallValue> value_of(const JsonMember& member) {
+  const JsonValue& value = member.value;
+  if (const auto* text = value.as<std::string>()) return CallValue{*text};
+  if (const auto* is_on = value.as<bool>()) return CallValue{*is_on ? "on" : "off"};
+  if (const auto* whole = value.as<std::int64_t>()) {
+    return CallValue{std::to_string(*whole), {static_cast<double>(*whole)}};
+  }
+  if (const auto* number = value.as<double>())
+    return CallValue{fmt::format("{}", *number), {*number}};
   const auto* list = value.as<JsonValue::Array>();
   if (list == nullptr) {
     return bad_input(
-        fmt::format("'{}' is {}, not a text, number, switch or list", key, kind_of(value)), kWhere);
+        fmt::format("'{}' is {}, not a text, number, switch or list", member.key, kind_of(value)),
+        kWhere);
   }
-  std::string all;
+  CallValue all;
   for (const JsonValue& one : *list) {
-    TPSIM_TRY(const std::string text, option_text(key, one));
-    all += (all.empty() ? "" : ",") + text;
+    TPSIM_TRY(const CallValue next, value_of({member.key, one}));
+    all.text += (all.text.empty() ? "" : ",") + next.text;
+    all.numbers.insert(all.numbers.end(), next.numbers.begin(), next.numbers.end());
   }
+  if (all.numbers.size() != list->size()) all.numbers.clear();
   return all;
-}
-
-Status read_options(const JsonValue& value, CallRequest& request) {
-  const auto* members = value.as<JsonValue::Object>();
-  if (members == nullptr) {
-    return bad_input(fmt::format("'options' is {}, not an object", kind_of(value)), kWhere);
-  }
-  for (const JsonMember& member : *members) {
-    TPSIM_TRY(request.options[member.key], option_text(member.key, member.value));
-  }
-  return Ok{};
 }
 
 Result<CallRequest> request_of(const JsonValue& document) {
@@ -76,7 +76,14 @@ Result<CallRequest> request_of(const JsonValue& document) {
     TPSIM_TRY(const std::size_t key, choose("key", member.key, kKeys));
     if (member.value.is_null()) continue;
     const std::string_view name = kKeys[key];
-    if (name == "options") TPSIM_TRY_STATUS(read_options(member.value, request));
+    if (name == "options") {
+      const auto* options = member.value.as<JsonValue::Object>();
+      if (options == nullptr) {
+        return bad_input(fmt::format("'options' is {}, not an object", kind_of(member.value)),
+                         kWhere);
+      }
+      request.options = *options;
+    }
     if (name == "call" || name == "path") {
       TPSIM_TRY(std::string text, text_of(member));
       (name == "call" ? request.call : request.path.emplace()) = std::move(text);
@@ -107,24 +114,27 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
   arguments.positional = request.path.value_or("");
   const std::vector<CallKeyword> keywords =
       row.command ? call_keywords(*row.command) : std::vector<CallKeyword>();
-  for (const auto& [name, text] : request.options) {
-    const CallKeyword* found = nullptr;
-    std::vector<std::string_view> names;
-    for (const CallKeyword& keyword : keywords) {
-      names.push_back(keyword.name);
-      if (keyword.name == name) found = &keyword;
-    }
-    if (found == nullptr) {
-      return bad_input(fmt::format("does not accept the option {}", name), std::string(row.name),
-                       meant(nearest(name, names)));
+  const std::vector<std::string_view> names = texts_of(keywords, &CallKeyword::name);
+  for (const JsonMember& member : request.options) {
+    TPSIM_TRY(const CallValue value, value_of(member));
+    const auto found = std::find_if(keywords.begin(), keywords.end(),
+                                    [&](const CallKeyword& one) { return one.name == member.key; });
+    if (found == keywords.end()) {
+      return bad_input(fmt::format("does not accept the option {}", member.key),
+                       std::string(row.name), meant(nearest(member.key, names)));
     }
     const bool is_switch = found->value.empty();
-    if (is_switch && text != "on" && text != "off") {
-      return bad_input(fmt::format("{} is a switch: its value must be true or false", name),
+    if (is_switch && value.text != "on" && value.text != "off") {
+      return bad_input(fmt::format("{} is a switch: its value must be true or false", member.key),
                        std::string(row.name));
     }
-    if (!is_switch) arguments.set(found->opt, text);
-    if (is_switch && text == "on") arguments.set(found->opt, "");
+    if (is_switch && value.text == "on") arguments.set(found->opt, "");
+    if (is_switch) continue;
+    if (value.numbers.empty()) {
+      arguments.set(found->opt, value.text);
+    } else {
+      arguments.set(found->opt, value.text, value.numbers);
+    }
   }
   return arguments;
 }

@@ -20,14 +20,14 @@ namespace tpsim::cli {
 inline constexpr std::string_view kRequestFormat = "tpsim-request/1";
 inline constexpr std::string_view kAnswerFormat = "tpsim-answer/1";
 
-// A request: options by keyword, with values as on the command line.
+// A request: values of options by keyword.
 struct CallRequest {
   std::string call;
-  std::map<std::string, std::string> options;  // {"micro_batch", "1,2"}; a switch: "on" or "off"
-  std::optional<std::string> plan;             // text of a plan file
-  std::optional<std::string> path;             // path of the file to read
-  std::function<void(double)> progress;        // gets the completed share; stops the work by
-                                               // throwing
+  JsonValue::Object options;        // {"micro_batch": [1, 2]}; or as on the command line, "1,2"
+  std::optional<std::string> plan;  // text of a plan file
+  std::optional<std::string> path;  // path of the file to read
+  std::function<void(double)> progress;  // gets the completed share; stops the work by
+                                         // throwing
 };
 
 struct CallAnswer {

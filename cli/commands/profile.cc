@@ -9,7 +9,6 @@
 
 #include "app/answers/datasheet.h"
 #include "cli/commands/commands.h"
-#include "cli/devices/local_devices.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
@@ -19,6 +18,7 @@
 #include "core/machine/profile_json.h"
 #include "core/model/model_support.h"
 #include "costs/machine_cluster.h"
+#include "devices/local_devices.h"
 #include "lowering/trace/ops_to_profile.h"
 #include "plans/search/enumerate.h"
 #include "profiler/device_fit.h"

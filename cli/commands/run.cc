@@ -8,17 +8,17 @@
 #include <ctime>
 #include <optional>
 
+#include "app/reports/times_json.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/memory_check.h"
-#include "cli/devices/local_devices.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
-#include "cli/views/times_view.h"
 #include "core/base/leading_number.h"
 #include "core/base/standard_streams.h"
 #include "core/json/json_document.h"
 #include "core/model/model_support.h"
+#include "devices/local_devices.h"
+#include "devices/memory_check.h"
 #include "reference_model/training/training.h"
 
 namespace tpsim::cli {
@@ -149,7 +149,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
   TPSIM_TRY_STATUS(check_digits(run));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));
-  if (run.options.optimizer != OptimizerKind::kMuon) {
+  if (run.options.optimizer_kind != OptimizerKind::kMuon) {
     TPSIM_TRY_STATUS(refuse(arguments, {Opt::kMomentum}, "only Muon has it; --betas sets AdamW's"));
   }
   TPSIM_TRY(run.balance.auxiliary_loss, number_of(arguments, Opt::kAuxiliaryLoss, 0));

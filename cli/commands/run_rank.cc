@@ -1,12 +1,13 @@
 #include <fmt/format.h>
 
+#include "app/reports/times_json.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/memory_check.h"
-#include "cli/devices/local_devices.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
 #include "cli/views/times_view.h"
 #include "core/json/json_document.h"
+#include "devices/local_devices.h"
+#include "devices/memory_check.h"
 #include "profiler/measured_steps.h"
 #include "ranks/modelled/modelled_world.h"
 #include "reference_model/training/training.h"

@@ -14,11 +14,8 @@ namespace {
 constexpr ValueRange kReplayRange{2, 1'000'000};
 constexpr std::int64_t kDefaultReplays = 2000;
 
-// Command-line options that override the assumptions, in the order of Assumption.
-constexpr std::array<Opt, kAssumptionCount> kAssumptionOptions = {
-    Opt::kGpuPower,  Opt::kOtherPower,       Opt::kPue,         Opt::kCarbon,     Opt::kPrice,
-    Opt::kNodeMtbf,  Opt::kStorageBandwidth, Opt::kRestartTime, Opt::kRepairTime, Opt::kDowntime,
-    Opt::kSpareNodes};
+constexpr Opt kSpares = opt_of(Assumption::kSpareNodes);
+constexpr double kMostAmount = 1e18;
 
 struct Unit {
   std::string_view name;
@@ -28,15 +25,16 @@ struct Unit {
 Result<double> amount_of(const Arguments& arguments, Opt opt, std::span<const Unit> units,
                          const char* what, const char* hint) {
   const std::string& text = *arguments[opt];
-  const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
+  LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
   std::string_view unit = std::string_view(text).substr(number.length);
+  if (arguments.numbers(opt) != nullptr) number.value = number_of(arguments, opt).value_or(0);
   while (unit.starts_with(' ')) unit.remove_prefix(1);
   const auto found =
       std::find_if(units.begin(), units.end(), [&](const Unit& one) { return one.name == unit; });
   if (number.length == 0 || found == units.end()) {
     return option_error(opt, fmt::format("'{}' is not {}", text, what), hint);
   }
-  if (!(number.value > 0 && number.value * found->factor < 1e15)) {
+  if (!(number.value > 0 && number.value * found->factor < kMostAmount)) {
     return option_error(opt, fmt::format("'{}' is out of range", text), "write a value above zero");
   }
   return number.value * found->factor;
@@ -73,20 +71,8 @@ Result<double> tokens_of(const Arguments& arguments) {
     return option_error(Opt::kTokens, "the number of training tokens is missing",
                         "write 366e9, 366B or 1T");
   }
-  const std::string& text = *arguments[Opt::kTokens];
-  // Accepts a number with an optional unit: "366e9", "366B", "1.5T".
-  const LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
-  const std::string_view unit = std::string_view(text).substr(number.length);
-  const double factor = unit.empty()  ? 1
-                        : unit == "M" ? 1e6
-                        : unit == "B" ? 1e9
-                        : unit == "T" ? 1e12
-                                      : 0;
-  if (number.length == 0 || !(number.value * factor > 0)) {
-    return option_error(Opt::kTokens, fmt::format("'{}' is not a token count", text),
-                        "write 366e9, 366B or 1T");
-  }
-  return number.value * factor;
+  constexpr Unit kUnits[] = {{"", 1}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
+  return amount_of(arguments, Opt::kTokens, kUnits, "a token count", "write 366e9, 366B or 1T");
 }
 
 Result<BatchRamp> ramp_of(const Arguments& arguments) {
@@ -104,8 +90,8 @@ Result<BatchRamp> ramp_of(const Arguments& arguments) {
 // Whether --spare-nodes names what to minimize (cost or time) and not a number. The number of spare
 // nodes is then optimized.
 bool chooses_spares(const Arguments& arguments) {
-  if (!arguments.has(Opt::kSpareNodes)) return false;
-  const std::string& text = *arguments[Opt::kSpareNodes];
+  if (!arguments.has(kSpares)) return false;
+  const std::string& text = *arguments[kSpares];
   return !text.empty() && text.front() >= 'a' && text.front() <= 'z';
 }
 
@@ -117,7 +103,7 @@ Result<CampaignRequest> request_of(const Arguments& arguments) {
   TPSIM_TRY(request.checkpoint_interval, time_of(arguments, Opt::kCheckpointEvery));
   TPSIM_TRY(request.checkpoints, choice_of(arguments, Opt::kCheckpoint, request.checkpoints));
   if (chooses_spares(arguments)) {
-    TPSIM_TRY(request.spares_for, choice_of(arguments, Opt::kSpareNodes, request.spares_for));
+    TPSIM_TRY(request.spares_for, choice_of(arguments, kSpares, request.spares_for));
   }
   TPSIM_TRY(request.replays, integer_of(arguments, Opt::kReplays, kDefaultReplays, kReplayRange));
   TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));
@@ -128,7 +114,7 @@ Result<CampaignRequest> request_of(const Arguments& arguments) {
 Result<StatedAssumptions> stated_assumptions(const Arguments& arguments) {
   StatedAssumptions stated{.name = arguments[Opt::kAssumptions].value_or("")};
   for (const AssumptionRow& row : assumption_rows()) {
-    const Opt opt = kAssumptionOptions[static_cast<std::size_t>(row.assumption)];
+    const Opt opt = opt_of(row.assumption);
     if (!arguments.has(opt)) continue;
     if (row.assumption == Assumption::kSpareNodes && chooses_spares(arguments)) {
       stated.chooses_spares = true;

@@ -42,6 +42,11 @@ bool is_scaling_curve(const Arguments& arguments) {
 
 Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
   std::vector<std::int64_t> counts;
+  if (arguments.numbers(Opt::kGpus) != nullptr) {
+    TPSIM_TRY(counts, integers_of(arguments, Opt::kGpus));
+    sort_and_unite(counts);
+    return counts;
+  }
   bool dots = false;
   for (const std::string_view part : listed(*arguments[Opt::kGpus])) {
     if (part == kDots) {

@@ -8,7 +8,6 @@
 
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
-#include "core/base/leading_number.h"
 #include "core/base/standard_streams.h"
 #include "core/scenario/plan_json.h"
 
@@ -21,7 +20,7 @@ constexpr std::int64_t kMostThreads = 256;
 Result<std::optional<double>> dropout_of(const Arguments& arguments) {
   if (!arguments.has(Opt::kAttentionDropout)) return std::optional<double>();
   const std::string& text = *arguments[Opt::kAttentionDropout];
-  const auto dropout = parse_number<double>(text);
+  const auto dropout = number_of(arguments, Opt::kAttentionDropout);
   if (!dropout || !(*dropout >= 0 && *dropout < 1)) {
     return option_error(Opt::kAttentionDropout,
                         fmt::format("'{}' is not a probability below 1", text),
@@ -39,8 +38,15 @@ Status read_parts(const Arguments& arguments, ScenarioRequest& request) {
     const Opt opt = opt_of(row.part);
     if (!arguments.has(opt)) continue;
     const std::string& text = *arguments[opt];
+    const bool takes_numbers =
+        row.kind == FieldKind::kWordOrCount || row.kind == FieldKind::kWordOrRatio;
+    if (takes_numbers && arguments.numbers(opt) != nullptr) {
+      TPSIM_TRY(request.parts[row.part], part_numbers(row, *arguments.numbers(opt)));
+      continue;
+    }
+    const char separator = row.kind == FieldKind::kSet ? '/' : ',';
     for (const std::string_view one :
-         searches ? listed(text, row.is_set ? '/' : ',') : std::vector<std::string_view>{text}) {
+         searches ? listed(text, separator) : std::vector<std::string_view>{text}) {
       std::error_code ignored;
       const bool is_file = row.part == StackPart::kExpertLoad && !parse_value(row, one).ok() &&
                            std::filesystem::exists(std::string(one), ignored);

@@ -42,7 +42,8 @@ constexpr const char* kAssumed = "Assumptions (override the file)";
 constexpr const char* kSoftware = "Software (overrides the stack)";
 constexpr const char* kOutput = "Output";
 
-// All options except those of plan settings and software parts, which their tables define.
+// All options except those of plan settings, software parts and assumptions, which their tables
+// define.
 const std::array<OptionRow, kPlainOptCount> kPlain = {{
     {Opt::kModel, "--model", "NAME|FILE", "catalogue name, tpsim model or Hugging Face config.json",
      kWhat, kAll | kImports | kProfiles | kExplores | kLogChecks, false, Repeats::kLastWins},
@@ -124,26 +125,6 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
      kCampaigns | kRuns},
     {Opt::kAssumptions, "--assumptions", "NAME|FILE", "power, prices, failures [the cluster's]",
      kAssumed, kCampaigns},
-    {Opt::kGpuPower, "--gpu-power", "W", "power of a GPU, e.g. 400W", kAssumed, kCampaigns},
-    {Opt::kOtherPower, "--other-power", "W", "power of the rest of the node per GPU", kAssumed,
-     kCampaigns},
-    {Opt::kPue, "--pue", "X", "power usage effectiveness of the data center", kAssumed, kCampaigns},
-    {Opt::kCarbon, "--carbon", "G", "carbon intensity of the grid, e.g. 57g/kWh", kAssumed,
-     kCampaigns},
-    {Opt::kPrice, "--price", "USD", "price of a GPU-hour, e.g. 2USD/h", kAssumed, kCampaigns},
-    {Opt::kNodeMtbf, "--node-mtbf", "H", "mean time between failures of a node, e.g. 5000h",
-     kAssumed, kCampaigns},
-    {Opt::kStorageBandwidth, "--storage-bandwidth", "GB/s", "write bandwidth for checkpoints",
-     kAssumed, kCampaigns},
-    {Opt::kRestartTime, "--restart-time", "MIN", "time from a failure to the next step, e.g. 30min",
-     kAssumed, kCampaigns},
-    {Opt::kRepairTime, "--repair-time", "H", "time until a failed node is repaired, e.g. 72h",
-     kAssumed, kCampaigns},
-    {Opt::kDowntime, "--downtime", "H", "downtime for other reasons, e.g. 100h", kAssumed,
-     kCampaigns},
-    {Opt::kSpareNodes, "--spare-nodes", "N|cost|time",
-     "spare nodes, or the number with the least cost or time [cost]", kAssumed, kCampaigns},
-
     {Opt::kSteps, "--steps", "N", "steps to train, counted from the first [10]", kTrain,
      kRuns | kValidates},
     {Opt::kRank, "--rank", "R", "run this rank alone; explain: rank of --snapshot [0]", kTrain,
@@ -242,7 +223,7 @@ const std::array<OptionRow, kPlainOptCount> kPlain = {{
 OptionRow setting_option(const SettingRow& row) {
   const char* group = kLayout;
   auto commands = static_cast<std::uint32_t>(kAll | kExplores | kProfiles);
-  if (row.kind == SettingKind::kList) {  // accepted only where there is a single plan
+  if (row.is_list()) {  // accepted only where there is a single plan
     group = kCut;
     commands = kSingle;
   } else if (row.role == SettingRole::kGiven) {
@@ -261,23 +242,26 @@ OptionRow setting_option(const SettingRow& row) {
           row.role != SettingRole::kGiven};
 }
 
-// Software parts that the reference model executes. `run` accepts their options, but
-// check_overlap() refuses overlaps that cannot be executed.
-constexpr std::array kExecuted = {
-    StackPart::kLogitsDtype, StackPart::kGradientAccumulation,     StackPart::kGradientSync,
-    StackPart::kReduceDtype, StackPart::kOverlapGradientReduction, StackPart::kPipelineSends,
-    StackPart::kTpOverlap,   StackPart::kTpRecomputeAllgather,     StackPart::kOptimizerKind,
-    StackPart::kMuonTpMode};
-
+// `run` accepts the parts that the reference model executes. check_overlap() refuses overlaps that
+// cannot be executed.
 OptionRow part_option(const PartRow& row) {
-  const bool is_executed =
-      std::find(kExecuted.begin(), kExecuted.end(), row.part) != kExecuted.end();
   return {opt_of(row.part),
           std::string(option_of(row.part)),
           placeholder_of(row),
           std::string(row.help),
           kSoftware,
-          kPlans | kSimulates | kExplains | kCampaigns | kExplores | (is_executed ? kRuns : 0)};
+          kPlans | kSimulates | kExplains | kCampaigns | kExplores | (row.is_executed ? kRuns : 0)};
+}
+
+OptionRow assumption_option(const AssumptionRow& row) {
+  std::string help = row.meaning;
+  if (*row.example != '\0') help += std::string(", e.g. ") + row.example;
+  return {opt_of(row.assumption),
+          option_of(row.assumption),
+          row.placeholder,
+          std::move(help),
+          kAssumed,
+          kCampaigns};
 }
 
 struct Options {
@@ -290,6 +274,8 @@ struct Options {
                    setting_option);
     std::transform(part_rows().begin(), part_rows().end(),
                    by_opt.begin() + kPlainOptCount + kSettingCount, part_option);
+    std::transform(assumption_rows().begin(), assumption_rows().end(),
+                   by_opt.end() - kAssumptionCount, assumption_option);
     for (std::size_t i = 0; i < by_opt.size(); ++i) {
       TPSIM_CHECK(static_cast<std::size_t>(by_opt[i].opt) == i, "rows stand in the order of Opt");
     }

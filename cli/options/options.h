@@ -4,12 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "campaigns/assumptions.h"
 #include "core/plan/plan_settings.h"
 #include "core/software/stack_parts.h"
 
@@ -56,8 +58,8 @@ struct CommandRow {
 std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
-// Options except those of plan settings and software parts. The numbers of these two follow:
-// opt_of(Setting::kTp), opt_of(StackPart::kNormKernel).
+// Options except those of plan settings, software parts and assumptions of campaigns. The numbers
+// of these follow: opt_of(Setting::kTp), opt_of(StackPart::kNormKernel), opt_of(Assumption::kPue).
 enum class Opt : std::uint8_t {
   kModel,
   kCluster,
@@ -96,17 +98,6 @@ enum class Opt : std::uint8_t {
   kReplays,
   kSeed,
   kAssumptions,
-  kGpuPower,
-  kOtherPower,
-  kPue,
-  kCarbon,
-  kPrice,
-  kNodeMtbf,
-  kStorageBandwidth,
-  kRestartTime,
-  kRepairTime,
-  kDowntime,
-  kSpareNodes,
   kSteps,
   kRank,
   kDevice,
@@ -160,7 +151,8 @@ enum class Opt : std::uint8_t {
   kSaveCluster,
 };
 inline constexpr int kPlainOptCount = static_cast<int>(Opt::kSaveCluster) + 1;
-inline constexpr int kOptCount = kPlainOptCount + kSettingCount + kStackPartCount;
+inline constexpr int kOptCount =
+    kPlainOptCount + kSettingCount + kStackPartCount + kAssumptionCount;
 
 // Returns the option of a plan setting. A setting that counts layers for a value of another setting
 // (the 2 of --recompute blocks:2) does not have an option.
@@ -171,6 +163,12 @@ constexpr Opt opt_of(Setting setting) {
 // Returns the option of a software part.
 constexpr Opt opt_of(StackPart part) {
   return static_cast<Opt>(kPlainOptCount + kSettingCount + static_cast<int>(part));
+}
+
+// Returns the option that replaces an assumption of a campaign.
+constexpr Opt opt_of(Assumption assumption) {
+  return static_cast<Opt>(kPlainOptCount + kSettingCount + kStackPartCount +
+                          static_cast<int>(assumption));
 }
 
 inline constexpr std::string_view kLayoutGroup = "Layout";
@@ -206,7 +204,8 @@ std::string_view written_instead(std::string_view name);
 // for --offload params. Empty for other values.
 std::string_view possible_instead(std::string_view option, std::string_view value);
 
-// Parsed command line, with one text per option. The text of a switch is empty.
+// Parsed command line, with one text per option. The text of a switch is empty. Requests of
+// programs state numbers as numbers.
 class Arguments {
  public:
   Command command{};
@@ -226,10 +225,21 @@ class Arguments {
   const std::optional<std::string>& operator[](Opt opt) const {
     return texts_[static_cast<std::size_t>(opt)];
   }
+  // Returns the numbers of an option that was set by numbers; null if it was set by a text.
+  const std::vector<double>* numbers(Opt opt) const {
+    const auto found = numbers_.find(opt);
+    return found == numbers_.end() ? nullptr : &found->second;
+  }
   void set(Opt opt, std::string text) { texts_[static_cast<std::size_t>(opt)] = std::move(text); }
+  // `text` is for messages.
+  void set(Opt opt, std::string text, std::vector<double> numbers) {
+    set(opt, std::move(text));
+    numbers_[opt] = std::move(numbers);
+  }
 
  private:
   std::array<std::optional<std::string>, kOptCount> texts_;
+  std::map<Opt, std::vector<double>> numbers_;
 };
 
 }  // namespace tpsim::cli

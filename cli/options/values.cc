@@ -3,17 +3,40 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <system_error>
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
+#include "core/plan/ratio.h"
 
 namespace tpsim::cli {
 namespace {
 
 // Maximum number of values in a range "1-N". No searched setting has more.
 constexpr std::int64_t kLongestRange = 4096;
+
+Error out_of_range(Opt opt, std::string_view text, ValueRange range) {
+  return option_error(
+      opt, fmt::format("{} is out of range: from {} to {}", text, range.least, range.most));
+}
+
+// Checks whole numbers that a program stated.
+Result<std::vector<std::int64_t>> whole_numbers(Opt opt, const std::vector<double>& numbers,
+                                                ValueRange range) {
+  std::vector<std::int64_t> all;
+  for (const double number : numbers) {
+    if (number != std::floor(number)) {
+      return option_error(opt, fmt::format("'{}' is not a whole number", number));
+    }
+    const bool fits =
+        number >= static_cast<double>(range.least) && number <= static_cast<double>(range.most);
+    if (!fits) return out_of_range(opt, fmt::format("{:.0f}", number), range);
+    all.push_back(static_cast<std::int64_t>(number));
+  }
+  return all;
+}
 
 Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange range) {
   std::int64_t value = 0;
@@ -23,8 +46,7 @@ Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange ra
     return option_error(opt, fmt::format("'{}' is not a whole number", text));
   }
   if (code != std::errc() || value < range.least || value > range.most) {
-    return option_error(
-        opt, fmt::format("{} is out of range: from {} to {}", text, range.least, range.most));
+    return out_of_range(opt, text, range);
   }
   return value;
 }
@@ -84,6 +106,7 @@ Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt op
                                               ValueRange range) {
   std::vector<std::int64_t> values;
   if (!arguments.has(opt)) return values;
+  if (const auto* numbers = arguments.numbers(opt)) return whole_numbers(opt, *numbers, range);
   for (const std::string_view part : listed(*arguments[opt])) {
     TPSIM_TRY_STATUS(append_range(opt, part, range, values));
   }
@@ -115,11 +138,12 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
   const Opt opt = opt_of(setting);
   SettingChoices choices;
   if (!arguments.has(opt)) return choices;
+  if (row.words.empty()) {
+    TPSIM_TRY(choices.values, integers_of(arguments, opt, {row.least, row.most}));
+    sort_and_unite(choices.values);
+    return choices;
+  }
   for (const std::string_view part : listed(*arguments[opt])) {
-    if (row.words.empty()) {
-      TPSIM_TRY_STATUS(append_range(opt, part, {row.least, row.most}, choices.values));
-      continue;
-    }
     const std::size_t colon = part.find(':');
     const Result<std::int64_t> value = parse_value(row, part.substr(0, colon));
     if (!value.ok()) {
@@ -142,6 +166,22 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
   return choices;
 }
 
+Result<std::vector<std::int64_t>> part_numbers(const PartRow& row,
+                                               const std::vector<double>& numbers) {
+  if (row.kind == FieldKind::kWordOrCount) {
+    return whole_numbers(opt_of(row.part), numbers, {1, row.most});
+  }
+  std::vector<std::int64_t> values;
+  for (const double number : numbers) {
+    const std::optional<std::int64_t> value = ratio_value(number);
+    if (!value) {
+      return option_error(opt_of(row.part), fmt::format("{} is not a number from 1 on", number));
+    }
+    values.push_back(*value);
+  }
+  return values;
+}
+
 Result<std::int64_t> part_value(const PartRow& row, std::string_view text) {
   Result<std::int64_t> value = parse_value(row, text);
   if (value.ok()) return value;
@@ -154,11 +194,18 @@ Result<std::int64_t> part_value(const PartRow& row, std::string_view text) {
   return option_error(opt_of(row.part), value.error().message, std::move(hint));
 }
 
+std::optional<double> number_of(const Arguments& arguments, Opt opt) {
+  const std::vector<double>* numbers = arguments.numbers(opt);
+  if (numbers == nullptr) return parse_number<double>(*arguments[opt]);
+  return numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
+}
+
 Result<std::optional<double>> probability_of(const Arguments& arguments, Opt opt) {
   if (!arguments.has(opt)) return std::optional<double>();
   const std::string_view text = *arguments[opt];
   const bool in_percent = text.ends_with('%');
-  const auto number = parse_number<double>(in_percent ? text.substr(0, text.size() - 1) : text);
+  const auto number = in_percent ? parse_number<double>(text.substr(0, text.size() - 1))
+                                 : number_of(arguments, opt);
   const double value = number.value_or(0) / (in_percent ? 100 : 1);
   if (!(value > 0 && value < 1)) {
     return option_error(opt, fmt::format("'{}' is not a probability between 0 and 1", text),
@@ -171,7 +218,7 @@ Result<double> node_gbps_of(const Arguments& arguments) {
   if (!arguments.has(Opt::kNodeGbps)) return 0.0;
   constexpr double kLeast = 1, kMost = 1e6;
   const std::string& text = *arguments[Opt::kNodeGbps];
-  const double rate = parse_number<double>(text).value_or(0);
+  const double rate = number_of(arguments, Opt::kNodeGbps).value_or(0);
   if (!(rate >= kLeast && rate <= kMost)) {
     return option_error(Opt::kNodeGbps, fmt::format("'{}' is not a rate in Gb/s", text),
                         "write a number: four NICs of 100 Gb/s are 400");

@@ -61,6 +61,12 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
 
 // Parses the value of a software part.
 Result<std::int64_t> part_value(const PartRow& row, std::string_view text);
+// Checks counts or ratios of a software part that accepts them.
+Result<std::vector<std::int64_t>> part_numbers(const PartRow& row,
+                                               const std::vector<double>& numbers);
+
+// Returns the number that a given option states; nothing if its text is not a number.
+std::optional<double> number_of(const Arguments& arguments, Opt opt);
 
 // Parses a name of an enumeration; `fallback` if the option is absent.
 template <HasEnumNames E>

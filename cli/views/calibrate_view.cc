@@ -29,7 +29,7 @@ Table constants_table(const Calibration& found) {
     const TunableConstant& constant = *fitted.constant;
     table.add_row({fmt::format("{} {}", name_of(constant.owner), constant.key),
                    constant.text(fitted.before), constant.text(fitted.after), fitted.error_text(),
-                   percent_text(fitted.information()), std::string(constant.meaning)});
+                   percent_text(fitted.information()), constant.meaning()});
   }
   return table;
 }

@@ -55,7 +55,7 @@ class SourceList {
 std::string parts_text(const NamedScenario& named, StepTerm term) {
   std::string text;
   bool asked_for_any = false;
-  for (const StackPart part : options_affecting(term)) {
+  for (const StackPart part : parts_of(term)) {
     const PartRow& row = row_of(part);
     asked_for_any = asked_for_any || named.parts.contains(part);
     text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", row.key,

@@ -18,10 +18,11 @@ JsonValue FieldSchema::integer_schema(IntRange range) {
 
 // Adds a key unless it is present. Two lists may have the same key: a file's list and the list of
 // an older format.
-void FieldSchema::put(std::string_view key, JsonValue schema, Presence presence) {
-  if (properties_.find(key) != nullptr) return;
-  properties_.set(std::string(key), std::move(schema));
-  if (presence == kRequired) required_.push(JsonValue(key));
+void FieldSchema::put(const FieldKey& key, JsonValue schema, Presence presence) {
+  if (properties_.find(key.name) != nullptr) return;
+  schema.set("description", key.meaning);
+  properties_.set(std::string(key.name), std::move(schema));
+  if (presence == kRequired) required_.push(JsonValue(key.name));
 }
 
 JsonValue FieldSchema::value() && {

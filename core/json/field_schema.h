@@ -13,68 +13,69 @@
 
 namespace tpsim {
 
-// Collects the schema when passed to a field list in place of a FieldReader. Ignores values, so
-// that fields which writers often omit are described too.
+// Collects the schema, with the meanings of the keys, when passed to a field list in place of a
+// FieldReader. Ignores values, so that fields which writers often omit are described too.
 class FieldSchema {
  public:
   void format(std::string_view expected) {
-    put("format", json_object({{"const", expected}}), kRequired);
+    put({"format", "kind of file, and version of its keys"}, json_object({{"const", expected}}),
+        kRequired);
   }
-  void text(std::string_view key, const std::string&, Presence presence = kRequired) {
+  void text(const FieldKey& key, const std::string&, Presence presence = kRequired) {
     put(key, json_object({{"type", "string"}}), presence);
   }
-  void flag(std::string_view key, bool, Presence presence = kRequired) {
+  void flag(const FieldKey& key, bool, Presence presence = kRequired) {
     put(key, json_object({{"type", "boolean"}}), presence);
   }
-  void number(std::string_view key, double, NumberRange range, Presence presence = kRequired) {
+  void number(const FieldKey& key, double, NumberRange range, Presence presence = kRequired) {
     put(key, number_schema(range), presence);
   }
   template <std::integral Int>
-  void integer(std::string_view key, Int, IntRange range, Presence presence = kRequired) {
+  void integer(const FieldKey& key, Int, IntRange range, Presence presence = kRequired) {
     put(key, integer_schema(range), presence);
   }
-  void integers(std::string_view key, const std::vector<std::int64_t>&, IntRange range,
+  void integers(const FieldKey& key, const std::vector<std::int64_t>&, IntRange range,
                 Presence presence = kRequired) {
     put(key, array_of(integer_schema(range)), presence);
   }
-  void numbers(std::string_view key, const std::vector<double>&, NumberRange range) {
+  void numbers(const FieldKey& key, const std::vector<double>&, NumberRange range) {
     put(key, array_of(number_schema(range)), kOptional);
   }
-  void texts(std::string_view key, const std::vector<std::string>&) {
+  void texts(const FieldKey& key, const std::vector<std::string>&) {
     put(key, array_of(json_object({{"type", "string"}})), kOptional);
   }
   template <class Q>
-  void quantity(std::string_view key, Q, Presence presence = kRequired) {
+  void quantity(const FieldKey& key, Q, Presence presence = kRequired) {
     put(key, json_object({{"type", "string"}, {"examples", json_array(examples_of<Q>())}}),
         presence);
   }
   template <class E>
-  void choice(std::string_view key, E, const std::vector<std::type_identity_t<E>>& all,
+  void choice(const FieldKey& key, E, const std::vector<std::type_identity_t<E>>& all,
               Presence presence = kRequired) {
     put(key, words_schema(all), presence);
   }
   template <class E>
-  void choices(std::string_view key, const std::vector<E>&,
+  void choices(const FieldKey& key, const std::vector<E>&,
                const std::vector<std::type_identity_t<E>>& all) {
     put(key, array_of(words_schema(all)), kRequired);
   }
   template <class Words>
-  void word(std::string_view key, std::int64_t, const Words& words, Presence presence = kRequired) {
+  void word(const FieldKey& key, std::int64_t, const Words& words, Presence presence = kRequired) {
     put(key, word_schema(words), presence);
   }
   template <class Words>
-  void word_list(std::string_view key, const std::vector<std::int64_t>&, const Words& words,
+  void word_list(const FieldKey& key, const std::vector<std::int64_t>&, const Words& words,
                  Presence presence = kRequired) {
     put(key, array_of(word_schema(words)), presence);
   }
   template <class Fields>
-  void object(std::string_view key, Fields&& fields, Presence presence = kRequired) {
+  void object(const FieldKey& key, Fields&& fields, Presence presence = kRequired) {
     FieldSchema inner;
     fields(inner);
     put(key, std::move(inner).value(), presence);
   }
   template <class Fields>
-  void object_if(bool, std::string_view key, Fields&& fields) {
+  void object_if(bool, const FieldKey& key, Fields&& fields) {
     object(key, fields, kOptional);
   }
   template <class Fields>
@@ -82,17 +83,18 @@ class FieldSchema {
     fields(*this);
   }
   template <class Item, class Fields>
-  void objects(std::string_view key, const std::vector<Item>&, Fields&& fields,
+  void objects(const FieldKey& key, const std::vector<Item>&, Fields&& fields,
                Presence presence = kRequired) {
     FieldSchema inner;
     Item item{};
     fields(inner, item);
     put(key, array_of(std::move(inner).value()), presence);
   }
-  void table(std::string_view key, const TableRows&, const std::vector<TableColumn>&, std::size_t) {
+  void table(const FieldKey& key, const TableRows&, const std::vector<TableColumn>&, std::size_t) {
     put(key, array_of(array_of(json_object({{"type", "number"}}))), kRequired);
   }
   void require(bool, std::string_view, std::string_view) {}
+  void renamed(std::string_view, std::string_view) {}
 
   JsonValue value() &&;
 
@@ -121,7 +123,7 @@ class FieldSchema {
   static JsonValue array_of(JsonValue items);
   static JsonValue number_schema(NumberRange range);
   static JsonValue integer_schema(IntRange range);
-  void put(std::string_view key, JsonValue schema, Presence presence);
+  void put(const FieldKey& key, JsonValue schema, Presence presence);
 
   JsonValue properties_ = json_object();
   JsonValue required_ = JsonValue(JsonValue::Array{});

@@ -24,7 +24,7 @@ void FieldReader::fail(int line, std::string message, std::string hint) {
 }
 
 void FieldReader::reject(std::string_view key, std::string message, std::string hint) {
-  const JsonValue* value = value_->find(key);
+  const JsonValue* value = member(key);
   fail(value == nullptr ? value_->line() : value->line(),
        fmt::format("{}{}: {}", path_, key, message), std::move(hint));
 }
@@ -61,11 +61,24 @@ void FieldReader::wrong_kind(std::string_view key, const JsonValue& value,
        fmt::format("{}{} must be {}, not {}{}", path_, key, wanted, kind_of(value), shown(value)));
 }
 
+void FieldReader::renamed(std::string_view former, std::string_view key) {
+  if (error_ || value_->find(former) == nullptr || value_->find(key) != nullptr) return;
+  asked_.push_back(former);
+  renamed_.emplace_back(key, former);
+}
+
+const JsonValue* FieldReader::member(std::string_view key) const {
+  for (const auto& [name, former] : renamed_) {
+    if (name == key) return value_->find(former);
+  }
+  return value_->find(key);
+}
+
 const JsonValue* FieldReader::find(std::string_view key, Presence presence) {
   if (error_) return nullptr;
   // Records absent keys too: they are suggested if an unknown key may be a misspelling of one.
   asked_.push_back(key);
-  const JsonValue* value = value_->find(key);
+  const JsonValue* value = member(key);
   // In Hugging Face's files, null means that the default of the code applies.
   if (value != nullptr && foreign_keys_ && value->is_null()) value = nullptr;
   if (value == nullptr && presence == kRequired) {
@@ -80,7 +93,7 @@ bool FieldReader::has(std::string_view key) { return find(key, kOptional) != nul
 bool FieldReader::is_null(std::string_view key) {
   if (error_) return false;
   asked_.push_back(key);
-  const JsonValue* value = value_->find(key);
+  const JsonValue* value = member(key);
   return value != nullptr && value->is_null();
 }
 
@@ -99,7 +112,7 @@ std::vector<const JsonMember*> FieldReader::unread() const {
   return members;
 }
 
-void FieldReader::texts(std::string_view key, std::vector<std::string>& out) {
+void FieldReader::texts(KeyName key, std::vector<std::string>& out) {
   if (!has(key)) return;
   std::vector<std::string> found;
   for (const JsonValue& item : read_array(key)) {
@@ -137,7 +150,7 @@ void FieldReader::format(std::string_view expected) {
          fmt::format("this version of tpsim reads {}", expected));
 }
 
-void FieldReader::text(std::string_view key, std::string& out, Presence presence) {
+void FieldReader::text(KeyName key, std::string& out, Presence presence) {
   const JsonValue* value = find(key, presence);
   if (value == nullptr) return;
   const std::string* found = value->as<std::string>();
@@ -145,7 +158,7 @@ void FieldReader::text(std::string_view key, std::string& out, Presence presence
   out = *found;
 }
 
-void FieldReader::flag(std::string_view key, bool& out, Presence presence) {
+void FieldReader::flag(KeyName key, bool& out, Presence presence) {
   const JsonValue* value = find(key, presence);
   if (value == nullptr) return;
   const bool* found = value->as<bool>();
@@ -153,7 +166,7 @@ void FieldReader::flag(std::string_view key, bool& out, Presence presence) {
   out = *found;
 }
 
-void FieldReader::number(std::string_view key, double& out, NumberRange range, Presence presence) {
+void FieldReader::number(KeyName key, double& out, NumberRange range, Presence presence) {
   const JsonValue* value = find(key, presence);
   if (value == nullptr) return;
   if (const auto found = real_number(key, *value, range)) out = *found;
@@ -203,7 +216,7 @@ const JsonValue::Array& FieldReader::read_array(std::string_view key) {
   return kNone;
 }
 
-void FieldReader::integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range,
+void FieldReader::integers(KeyName key, std::vector<std::int64_t>& out, IntRange range,
                            Presence presence) {
   if (presence == kOptional && !has(key)) return;
   std::vector<std::int64_t> found;
@@ -215,7 +228,7 @@ void FieldReader::integers(std::string_view key, std::vector<std::int64_t>& out,
   out = std::move(found);
 }
 
-void FieldReader::numbers(std::string_view key, std::vector<double>& out, NumberRange range) {
+void FieldReader::numbers(KeyName key, std::vector<double>& out, NumberRange range) {
   if (!has(key)) return;
   std::vector<double> found;
   for (const JsonValue& item : read_array(key)) {
@@ -240,10 +253,10 @@ std::optional<std::size_t> FieldReader::read_choice(std::string_view key,
   std::string name;
   if (!has(key) && presence == kOptional) return std::nullopt;
   text(key, name);
-  if (error_ || value_->find(key) == nullptr) return std::nullopt;
+  if (error_ || member(key) == nullptr) return std::nullopt;
   const auto index = choose(key, name, names);
   if (index.ok()) return *index;
-  fail(value_->find(key)->line(), index.error().message, index.error().hint);
+  fail(member(key)->line(), index.error().message, index.error().hint);
   return std::nullopt;
 }
 
@@ -271,8 +284,8 @@ std::optional<std::vector<std::size_t>> FieldReader::read_choices(
   return indices;
 }
 
-void FieldReader::table(std::string_view key, TableRows& out,
-                        const std::vector<TableColumn>& columns, std::size_t needed) {
+void FieldReader::table(KeyName key, TableRows& out, const std::vector<TableColumn>& columns,
+                        std::size_t needed) {
   const JsonValue::Array& rows = read_array(key);
   out.reserve(rows.size());
   for (const JsonValue& row : rows) {
@@ -322,22 +335,21 @@ void FieldWriter::require(bool holds, std::string_view key, std::string_view rul
   TPSIM_CHECK(holds, fmt::format("{} could not be read back: {}", key, rule));
 }
 
-void FieldWriter::number(std::string_view key, double value, NumberRange range, Presence) {
+void FieldWriter::number(KeyName key, double value, NumberRange range, Presence) {
   TPSIM_CHECK(value >= range.least && value <= range.most,
               fmt::format("{} = {} could not be read back", key, value));
   set(key, value);
 }
 
-void FieldWriter::integers(std::string_view key, const std::vector<std::int64_t>& values,
-                           IntRange range, Presence presence) {
+void FieldWriter::integers(KeyName key, const std::vector<std::int64_t>& values, IntRange range,
+                           Presence presence) {
   if (presence == kOptional && values.empty()) return;
   set(key, json_array(values, [&](std::int64_t value) -> JsonValue {
         return in_range(key, value, range);
       }));
 }
 
-void FieldWriter::numbers(std::string_view key, const std::vector<double>& values,
-                          NumberRange range) {
+void FieldWriter::numbers(KeyName key, const std::vector<double>& values, NumberRange range) {
   if (values.empty()) return;
   set(key, json_array(values, [&](double value) -> JsonValue {
         TPSIM_CHECK(value >= range.least && value <= range.most,
@@ -346,13 +358,13 @@ void FieldWriter::numbers(std::string_view key, const std::vector<double>& value
       }));
 }
 
-void FieldWriter::texts(std::string_view key, const std::vector<std::string>& values) {
+void FieldWriter::texts(KeyName key, const std::vector<std::string>& values) {
   if (values.empty()) return;
   set(key, json_array(values, [](const std::string& text) -> JsonValue { return text; }));
 }
 
-void FieldWriter::table(std::string_view key, const TableRows& rows,
-                        const std::vector<TableColumn>& columns, std::size_t needed) {
+void FieldWriter::table(KeyName key, const TableRows& rows, const std::vector<TableColumn>& columns,
+                        std::size_t needed) {
   const auto cell = [](double number) -> JsonValue {
     // Doubles are exact for whole numbers up to 2^53; 1e15 is below that.
     const bool is_whole = number == std::floor(number) && std::abs(number) < 1e15;

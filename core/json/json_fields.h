@@ -3,10 +3,13 @@
 //
 //   template <class Io, class Spec>  // Spec is LinkSpec or const LinkSpec
 //   void link_fields(Io& io, Spec& link) {
-//     io.text("kind", link.kind);
-//     io.quantity("bandwidth", link.bandwidth);
-//     io.number("efficiency", link.efficiency, {0, 1}, kOptional);
+//     io.text({"kind", "name of the link"}, link.kind);
+//     io.quantity({"bandwidth", "bandwidth in one direction"}, link.bandwidth);
+//     io.number({"efficiency", "share of it that is reached"}, link.efficiency, {0, 1}, kOptional);
 //   }
+//
+// FieldSchema (core/json/field_schema.h) makes a JSON schema and docs/files.md from the same list.
+// A key without a meaning does not compile there.
 //
 // The reader is strict. Errors are missing and unknown keys, a wrong kind of value, a number out of
 // range, and a quantity without unit. The error names file, line, key and the nearest valid choice.
@@ -30,6 +33,26 @@
 #include "core/json/json_value.h"
 
 namespace tpsim {
+
+// A key of a tpsim file and its meaning in docs/files.md.
+struct FieldKey {
+  std::string_view name;
+  std::string_view meaning;
+};
+
+// Name of a key. Readers and writers drop the meaning. Files of other programs have none.
+class KeyName {
+ public:
+  template <class Text>
+  requires std::convertible_to<const Text&, std::string_view> KeyName(const Text& name)
+      : name_(name) {}
+  KeyName(const FieldKey& key) : name_(key.name) {}
+  KeyName(std::string_view name, std::string_view /*meaning*/) : name_(name) {}
+  operator std::string_view() const { return name_; }
+
+ private:
+  std::string_view name_;
+};
 
 // An absent optional key leaves the field unchanged. Writers always write optional keys.
 enum class Presence : std::uint8_t { kRequired, kOptional };
@@ -68,42 +91,41 @@ class FieldReader {
   // Checks the format and version, the first key of every file: "tpsim-model/1".
   void format(std::string_view expected);
 
-  void text(std::string_view key, std::string& out, Presence presence = kRequired);
-  void flag(std::string_view key, bool& out, Presence presence = kRequired);
-  void number(std::string_view key, double& out, NumberRange range, Presence presence = kRequired);
-  void integers(std::string_view key, std::vector<std::int64_t>& out, IntRange range,
+  void text(KeyName key, std::string& out, Presence presence = kRequired);
+  void flag(KeyName key, bool& out, Presence presence = kRequired);
+  void number(KeyName key, double& out, NumberRange range, Presence presence = kRequired);
+  void integers(KeyName key, std::vector<std::int64_t>& out, IntRange range,
                 Presence presence = kRequired);
   // Optional arrays; writers omit empty ones.
-  void numbers(std::string_view key, std::vector<double>& out, NumberRange range);
-  void texts(std::string_view key, std::vector<std::string>& out);
+  void numbers(KeyName key, std::vector<double>& out, NumberRange range);
+  void texts(KeyName key, std::vector<std::string>& out);
   template <std::integral Int>
-  void integer(std::string_view key, Int& out, IntRange range, Presence presence = kRequired) {
+  void integer(KeyName key, Int& out, IntRange range, Presence presence = kRequired) {
     if (const auto whole = read_integer(key, range, presence)) out = static_cast<Int>(*whole);
   }
   // A number with a unit, as text: "300 GB/s".
   template <class Q>
-  void quantity(std::string_view key, Q& out, Presence presence = kRequired) {
+  void quantity(KeyName key, Q& out, Presence presence = kRequired) {
     if (const std::string* written = read_quantity_text(key, presence)) {
       take(key, parse_quantity<Q>(*written), out);
     }
   }
   // The name_of() of one of the values in `all`.
   template <class E>
-  void choice(std::string_view key, E& out, const std::vector<std::type_identity_t<E>>& all,
+  void choice(KeyName key, E& out, const std::vector<std::type_identity_t<E>>& all,
               Presence presence = kRequired) {
     const auto names = texts_of(all, [](E value) { return name_of(value); });
     if (const auto index = read_choice(key, names, presence)) out = all[*index];
   }
   // A word that stands for a number. Elements of `words` have members .word and .value.
   template <class Words>
-  void word(std::string_view key, std::int64_t& out, const Words& words,
-            Presence presence = kRequired) {
+  void word(KeyName key, std::int64_t& out, const Words& words, Presence presence = kRequired) {
     const auto names = texts_of(words, [](const auto& one) { return one.word; });
     if (const auto index = read_choice(key, names, presence)) out = words[*index].value;
   }
   // An array of words as in word(), without duplicates.
   template <class Words>
-  void word_list(std::string_view key, std::vector<std::int64_t>& out, const Words& words,
+  void word_list(KeyName key, std::vector<std::int64_t>& out, const Words& words,
                  Presence presence = kRequired) {
     if (presence == kOptional && !has(key)) return;
     const auto names = texts_of(words, [](const auto& one) { return one.word; });
@@ -114,8 +136,7 @@ class FieldReader {
   }
   // An array of names as in choice(), without duplicates.
   template <class E>
-  void choices(std::string_view key, std::vector<E>& out,
-               const std::vector<std::type_identity_t<E>>& all) {
+  void choices(KeyName key, std::vector<E>& out, const std::vector<std::type_identity_t<E>>& all) {
     const auto names = texts_of(all, [](E value) { return name_of(value); });
     if (const auto indices = read_choices(key, names)) {
       out.clear();
@@ -123,16 +144,16 @@ class FieldReader {
     }
   }
   template <class Fields>
-  void object(std::string_view key, Fields&& fields, Presence presence = kRequired) {
+  void object(KeyName key, Fields&& fields, Presence presence = kRequired) {
     if (const JsonValue* value = find(key, presence)) {
-      FieldReader inner(*value, file_, path_ + std::string(key) + ".");
+      FieldReader inner(*value, file_, inner_path(key));
       fields(inner);
       adopt(inner);
     }
   }
   // An object that is written only if `written` is true.
   template <class Fields>
-  void object_if(bool /*written*/, std::string_view key, Fields&& fields) {
+  void object_if(bool /*written*/, KeyName key, Fields&& fields) {
     object(key, fields, kOptional);
   }
   // Fields that are written only if `written` is true; the reader always accepts them.
@@ -142,19 +163,22 @@ class FieldReader {
   }
   // An array of objects; fields(reader, item) reads each.
   template <class Item, class Fields>
-  void objects(std::string_view key, std::vector<Item>& out, Fields&& fields,
+  void objects(KeyName key, std::vector<Item>& out, Fields&& fields,
                Presence presence = kRequired) {
     if (presence == kOptional && !has(key)) return;
     for (const JsonValue& value : read_array(key)) {
-      FieldReader inner(value, file_, path_ + std::string(key) + ".");
+      FieldReader inner(value, file_, inner_path(key));
       fields(inner, out.emplace_back());
       adopt(inner);
       if (failed()) return;
     }
   }
   // An array of rows of numbers. A row has all columns, or only the first `needed` ones.
-  void table(std::string_view key, TableRows& out, const std::vector<TableColumn>& columns,
+  void table(KeyName key, TableRows& out, const std::vector<TableColumn>& columns,
              std::size_t needed);
+
+  // Reads `key` by its former name in files that have only that.
+  void renamed(std::string_view former, std::string_view key);
 
   // For files of other programs: unknown keys are allowed, and null means absent.
   void allow_foreign_keys() { foreign_keys_ = true; }
@@ -177,6 +201,7 @@ class FieldReader {
   Status finish();
 
  private:
+  const JsonValue* member(std::string_view key) const;
   const JsonValue* find(std::string_view key, Presence presence);
   const JsonValue::Array& read_array(std::string_view key);
   std::optional<std::int64_t> read_integer(std::string_view key, IntRange range, Presence presence);
@@ -192,6 +217,7 @@ class FieldReader {
                                     NumberRange range);
   std::vector<double> table_row(const std::string& name, const JsonValue& value,
                                 const std::vector<TableColumn>& columns, std::size_t needed);
+  std::string inner_path(std::string_view key) const { return path_ + std::string(key) + "."; }
   void fail(int line, std::string message, std::string hint = "");
   void wrong_kind(std::string_view key, const JsonValue& value, std::string_view wanted);
   void adopt(FieldReader& inner);
@@ -220,6 +246,7 @@ class FieldReader {
   std::string file_;
   std::string path_;
   std::vector<std::string_view> asked_;
+  std::vector<std::pair<std::string_view, std::string_view>> renamed_;  // key, former name
   bool foreign_keys_ = false;
   std::vector<std::string> missing_;  // keys with their paths
   int missing_line_ = 0;              // line of the object that lacks the first of them
@@ -229,52 +256,50 @@ class FieldReader {
 class FieldWriter {
  public:
   void format(std::string_view expected) { set("format", expected); }
-  void text(std::string_view key, const std::string& value, Presence = kRequired) {
-    set(key, value);
-  }
-  void flag(std::string_view key, bool value, Presence = kRequired) { set(key, value); }
-  void number(std::string_view key, double value, NumberRange range, Presence = kRequired);
+  void text(KeyName key, const std::string& value, Presence = kRequired) { set(key, value); }
+  void flag(KeyName key, bool value, Presence = kRequired) { set(key, value); }
+  void number(KeyName key, double value, NumberRange range, Presence = kRequired);
   // Writers omit an empty optional list.
-  void integers(std::string_view key, const std::vector<std::int64_t>& values, IntRange range,
+  void integers(KeyName key, const std::vector<std::int64_t>& values, IntRange range,
                 Presence presence = kRequired);
-  void numbers(std::string_view key, const std::vector<double>& values, NumberRange range);
-  void texts(std::string_view key, const std::vector<std::string>& values);
+  void numbers(KeyName key, const std::vector<double>& values, NumberRange range);
+  void texts(KeyName key, const std::vector<std::string>& values);
   template <std::integral Int>
-  void integer(std::string_view key, Int value, IntRange range, Presence = kRequired) {
+  void integer(KeyName key, Int value, IntRange range, Presence = kRequired) {
     set(key, in_range(key, static_cast<std::int64_t>(value), range));
   }
   template <class Q>
-  void quantity(std::string_view key, Q value, Presence = kRequired) {
+  void quantity(KeyName key, Q value, Presence = kRequired) {
     set(key, to_exact_string(value));
   }
   template <class E>
-  void choice(std::string_view key, E value, const std::vector<std::type_identity_t<E>>&,
+  void choice(KeyName key, E value, const std::vector<std::type_identity_t<E>>&,
               Presence = kRequired) {
     set(key, name_of(value));
   }
   template <class Words>
-  void word(std::string_view key, std::int64_t value, const Words& words, Presence = kRequired) {
+  void word(KeyName key, std::int64_t value, const Words& words, Presence = kRequired) {
     set(key, word_for(value, words));
   }
   template <class Words>
-  void word_list(std::string_view key, const std::vector<std::int64_t>& values, const Words& words,
+  void word_list(KeyName key, const std::vector<std::int64_t>& values, const Words& words,
                  Presence presence = kRequired) {
     if (presence == kOptional && values.empty()) return;
     set(key, json_array(values, [&](std::int64_t value) { return word_for(value, words); }));
   }
   template <class E>
-  void choices(std::string_view key, const std::vector<E>& values,
+  void choices(KeyName key, const std::vector<E>& values,
                const std::vector<std::type_identity_t<E>>&) {
     set(key, json_array(values, [](E value) { return JsonValue(name_of(value)); }));
   }
   template <class Fields>
-  void object(std::string_view key, Fields&& fields, Presence = kRequired) {
+  void object(KeyName key, Fields&& fields, Presence = kRequired) {
     FieldWriter inner;
     fields(inner);
     set(key, std::move(inner).value());
   }
   template <class Fields>
-  void object_if(bool written, std::string_view key, Fields&& fields) {
+  void object_if(bool written, KeyName key, Fields&& fields) {
     if (written) object(key, fields);
   }
   template <class Fields>
@@ -282,18 +307,18 @@ class FieldWriter {
     if (written) fields(*this);
   }
   template <class Item, class Fields>
-  void objects(std::string_view key, const std::vector<Item>& items, Fields&& fields,
-               Presence = kRequired) {
+  void objects(KeyName key, const std::vector<Item>& items, Fields&& fields, Presence = kRequired) {
     set(key, json_array(items, [&](const Item& item) {
           FieldWriter inner;
           fields(inner, item);
           return std::move(inner).value();
         }));
   }
-  void table(std::string_view key, const TableRows& rows, const std::vector<TableColumn>& columns,
+  void table(KeyName key, const TableRows& rows, const std::vector<TableColumn>& columns,
              std::size_t needed);
 
   void require(bool holds, std::string_view key, std::string_view rule);
+  void renamed(std::string_view, std::string_view) {}
 
   JsonValue value() && { return std::move(value_); }
 

@@ -17,10 +17,13 @@ struct LinkSpec {
 };
 
 inline constexpr auto kLinkFields = [](auto& io, auto& link) {
-  io.text("kind", link.kind);
-  io.quantity("bandwidth", link.bandwidth);
-  io.quantity("latency", link.latency);
-  io.number("efficiency", link.efficiency, {1e-6, 1});
+  io.text({"kind", "name of the link, e.g. NVLink 4 or InfiniBand NDR"}, link.kind);
+  io.quantity(
+      {"bandwidth", "bandwidth in one direction: per GPU inside a node, per NIC between nodes"},
+      link.bandwidth);
+  io.quantity({"latency", "time of one hop of a small message"}, link.latency);
+  io.number({"efficiency", "share of the bandwidth that large messages achieve"}, link.efficiency,
+            {1e-6, 1});
   io.require(link.bandwidth.value() > 0, "bandwidth", "it must be above zero");
 };
 

@@ -9,6 +9,7 @@
 #include "core/json/field_schema.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
+#include "core/machine/device_fields.h"
 
 namespace tpsim {
 namespace {
@@ -43,7 +44,6 @@ struct ProfileDocument {
 
 constexpr NumberRange kCount{1, 1e15};        // dims and bytes: exact in a double
 constexpr NumberRange kDuration{1e-12, 1e6};  // seconds
-constexpr NumberRange kShare{1e-6, 1.5};      // efficiencies; a fit may slightly exceed 1
 
 std::vector<TableColumn> op_columns(std::int64_t dims) {
   std::vector<TableColumn> columns(static_cast<std::size_t>(dims), {"a dim", true, kCount});
@@ -55,13 +55,20 @@ std::vector<TableColumn> op_columns(std::int64_t dims) {
 
 constexpr auto kOpGroupFields = [](auto& io, auto& group) {
   constexpr auto kWithKernels = all_up_to<OpKind::kInitNormal>();
-  io.choice("op", group.key.kind, {kWithKernels.begin(), kWithKernels.end()});
-  io.integer("variant", group.key.variant, {0, 255});
-  io.choice("dtype", group.key.dtype,
+  io.choice({"op", "kind of the kernel (OpKind in core/program/program.h)"}, group.key.kind,
+            {kWithKernels.begin(), kWithKernels.end()});
+  io.integer({"variant",
+              "variant of the kernel as a number; its bits depend on op (core/program/program.h)"},
+             group.key.variant, {0, 255});
+  io.choice({"dtype", "dtype of the operands"}, group.key.dtype,
             {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt32, DType::kFloat8,
              DType::kFloat8Block, DType::kMxFloat8, DType::kNvFloat4});
-  io.integer("dims", group.dims, {1, static_cast<std::int64_t>(group.key.dims.size())});
-  io.table("samples", group.rows, op_columns(group.dims), static_cast<std::size_t>(group.dims) + 1);
+  io.integer({"dims", "number of dimensions at the start of each sample"}, group.dims,
+             {1, static_cast<std::int64_t>(group.key.dims.size())});
+  io.table({"samples",
+            "one row per size: its dimensions, median time in s, and optionally the relative "
+            "median absolute deviation and the number of timings"},
+           group.rows, op_columns(group.dims), static_cast<std::size_t>(group.dims) + 1);
 };
 
 // Returns a GEMM dtype that has samples although its peak is zero; fp32 if there is none.
@@ -74,124 +81,72 @@ DType type_without_peak(const Profile& profile, const std::vector<OpGroup>& grou
 }
 
 constexpr auto kCollectiveGroupFields = [](auto& io, auto& group) {
-  io.choice("collective", group.kind, every<CollectiveKind>());
-  io.integer("ranks", group.ranks, {1, 1024});
-  io.table("samples", group.rows, {{"bytes", true, kCount}, {"seconds", false, kDuration}}, 2);
+  io.choice({"collective", "collective, or P2P send and receive"}, group.kind,
+            every<CollectiveKind>());
+  io.integer({"ranks", "number of ranks of the communicator"}, group.ranks, {1, 1024});
+  io.table({"samples",
+            "one row per size: size of the whole array in bytes, as in nccl-tests, and median time "
+            "in s"},
+           group.rows, {{"bytes", true, kCount}, {"seconds", false, kDuration}}, 2);
 };
 
-constexpr auto kDeviceFields = [](auto& io, auto& device) {
-  io.text("name", device.name);
-  io.text("source", device.source);
-  io.quantity("memory", device.memory);
-  io.integer("processors", device.processors, {});
-  io.quantity("matmul_peak", device.matmul_peak);
-  io.choice("matmul_dtype", device.matmul_dtype,
-            {DType::kFloat32, DType::kBFloat16, DType::kFloat16});
-  io.quantity("fp8_peak", device.fp8_peak, kOptional);
-  io.quantity("mxfp8_peak", device.mxfp8_peak, kOptional);
-  io.quantity("nvfp4_peak", device.nvfp4_peak, kOptional);
-  io.quantity("vector_peak", device.vector_peak);
-  io.quantity("memory_bandwidth", device.memory_bandwidth);
-  io.quantity("measured_bandwidth", device.measured_bandwidth, kOptional);
-  io.flag("asynchronous", device.asynchronous);
-  io.require(device.memory.value() > 0, "memory", "it must be above zero");
-  io.require(device.matmul_peak.value() > 0, "matmul_peak", "it must be above zero");
-  io.require(device.vector_peak.value() > 0, "vector_peak", "it must be above zero");
-  io.require(device.memory_bandwidth.value() > 0, "memory_bandwidth", "it must be above zero");
+constexpr auto kAlgorithmFields = [](auto& io, auto& choice) {
+  io.text({"choice", "one algorithm in the library's encoding: GEMM shape and kernel settings"},
+          choice);
 };
-
-constexpr auto kMatmulFields = [](auto& io, auto& matmul) {
-  constexpr NumberRange kFraction{0, 1};
-  io.number("wave_rounding", matmul.wave_rounding, kFraction, kOptional);
-  io.number("small_tile_exponent", matmul.small_tile_exponent, {0, 2}, kOptional);
-  io.number("epilogue_exposed", matmul.epilogue_exposed, {0, 2}, kOptional);
-  io.number("traffic_efficiency", matmul.traffic_efficiency, kShare, kOptional);
-  io.number("unaligned_rate", matmul.unaligned_rate, kShare, kOptional);
-  io.number("unaligned_batched_rate", matmul.unaligned_batched_rate, kShare, kOptional);
-  io.number("nn_layout_factor", matmul.nn_layout_factor, {0.1, 10}, kOptional);
-  io.number("tn_layout_factor", matmul.tn_layout_factor, {0.1, 10}, kOptional);
-  io.number("split_sum_cost", matmul.split_sum_cost, {0, 10}, kOptional);
-};
-
-constexpr auto kAttentionSpeedFields = [](auto& io, auto& speeds) {
-  io.number("flash1", speeds.flash1, {0.01, 10});
-  io.number("flash2", speeds.flash2, {0.01, 10});
-  io.number("flash3", speeds.flash3, {0.01, 10});
-  io.number("cudnn", speeds.cudnn, {0.01, 10});
-};
-
-constexpr auto kModelFields = [](auto& io, auto& model) {
-  io.text("source", model.source, kOptional);
-  io.choice("provenance", model.provenance,
-            {Provenance::kMeasuredHere, Provenance::kPublished, Provenance::kDatasheet});
-  io.number("matmul_efficiency", model.matmul_efficiency, kShare, kOptional);
-  io.integer("tile_m", model.tile_m, {}, kOptional);
-  io.integer("tile_n", model.tile_n, {}, kOptional);
-  io.quantity("matmul_latency", model.matmul_latency, kOptional);
-  io.object(
-      "matmul", [&](auto& inner) { kMatmulFields(inner, model.matmul); }, kOptional);
-  io.number("sustained_clock", model.sustained_clock, kShare, kOptional);
-  io.number("narrow_sustained_clock", model.narrow_sustained_clock, {0, 1.5}, kOptional);
-  io.number("streaming_efficiency", model.streaming_efficiency, kShare, kOptional);
-  io.number("reduction_efficiency", model.reduction_efficiency, kShare, kOptional);
-  io.number("flash_forward_efficiency", model.flash_forward_efficiency, kShare, kOptional);
-  io.number("flash_backward_efficiency", model.flash_backward_efficiency, kShare, kOptional);
-  io.object(
-      "attention_speeds",
-      [&](auto& inner) { kAttentionSpeedFields(inner, model.attention_speeds); }, kOptional);
-  io.quantity("kernel_latency", model.kernel_latency, kOptional);
-};
-
-constexpr auto kMachineFields = [](auto& io, auto& machine) {
-  io.text("description", machine.description);
-  io.integer("devices", machine.devices, {0, 1024});
-  io.number("rank_jitter", machine.rank_jitter, {0, 1});
-};
-
-constexpr auto kRuntimeFields = [](auto& io, auto& runtime) {
-  constexpr NumberRange kAny{0, 1e6};
-  io.quantity("launch", runtime.launch, kOptional);
-  io.quantity("launch_gap", runtime.launch_gap, kOptional);
-  io.quantity("empty_kernel", runtime.empty_kernel, kOptional);
-  io.quantity("upload", runtime.upload, kOptional);
-  io.quantity("download", runtime.download, kOptional);
-  io.quantity("context", runtime.context, kOptional);
-  io.number("burst_mhz", runtime.burst_mhz, kAny, kOptional);
-  io.number("sustained_mhz", runtime.sustained_mhz, kAny, kOptional);
-  io.number("sustained_watts", runtime.sustained_watts, kAny, kOptional);
-  io.number("sustained_celsius", runtime.sustained_celsius, kAny, kOptional);
-};
-
-constexpr auto kAlgorithmFields = [](auto& io, auto& choice) { io.text("choice", choice); };
 
 constexpr auto kDocumentFields = [](auto& io, auto& document) {
   auto& profile = document.profile;
   io.format("tpsim-profile/1");
-  io.text("name", profile.name);
-  io.text("source", profile.source);
-  io.text("date", profile.date);
-  io.choice("provenance", profile.provenance,
+  io.text({"name", "name in reports"}, profile.name);
+  io.text({"source", "source of the samples"}, profile.source);
+  io.text({"date", "date of the measurement"}, profile.date);
+  io.choice({"provenance",
+             "measured: by tpsim profile on the GPU itself; published: from published "
+             "measurements; datasheet: from peaks only"},
+            profile.provenance,
             {Provenance::kMeasuredHere, Provenance::kPublished, Provenance::kDatasheet});
   io.object(
-      "machine", [&](auto& inner) { kMachineFields(inner, profile.machine); }, kOptional);
-  io.object("device", [&](auto& inner) { kDeviceFields(inner, profile.device); });
-  io.object("model", [&](auto& inner) { kModelFields(inner, profile.model); });
-  io.flag("burst_clocks", profile.burst_clocks);
+      {"machine", "machine on which tpsim profile ran"},
+      [&](auto& inner) { kMachineFields(inner, profile.machine); }, kOptional);
+  io.object({"device", "properties of the GPU"},
+            [&](auto& inner) { kDeviceFields(inner, profile.device); });
+  io.object({"model",
+             "constants for kernels without sample; omitted constants are typical of the GPUs in "
+             "data/profiles"},
+            [&](auto& inner) { kModelFields(inner, profile.model); });
+  io.flag({"burst_clocks",
+           "ops were timed in short bursts at burst clock, so that predictions slow GEMMs by "
+           "sustained_clock"},
+          profile.burst_clocks);
   io.object(
-      "runtime", [&](auto& inner) { kRuntimeFields(inner, profile.runtime); }, kOptional);
-  io.text("algorithms_chosen_by", profile.algorithms.chosen_by, kOptional);
-  io.objects("algorithms", profile.algorithms.choices, kAlgorithmFields, kOptional);
-  io.objects("ops", document.ops, kOpGroupFields, kOptional);
-  io.objects("sustained", document.sustained, kOpGroupFields, kOptional);
+      {"runtime", "overheads and clocks measured by tpsim profile; omitted: not measured"},
+      [&](auto& inner) { kRuntimeFields(inner, profile.runtime); }, kOptional);
+  io.text({"algorithms_chosen_by", "library, its version and GPU for which algorithms hold"},
+          profile.algorithms.chosen_by, kOptional);
+  io.objects(
+      {"algorithms", "fastest GEMM algorithms found, which tpsim run uses again on such a GPU"},
+      profile.algorithms.choices, kAlgorithmFields, kOptional);
+  io.objects({"ops", "samples of kernel times, grouped by op, variant and dtype"}, document.ops,
+             kOpGroupFields, kOptional);
+  io.objects({"sustained",
+              "samples of ops timed again at sustained clocks and temperature; they take "
+              "precedence over ops"},
+             document.sustained, kOpGroupFields, kOptional);
   for (const auto* groups : {&document.ops, &document.sustained}) {
     const DType type = type_without_peak(profile, *groups);
     io.require(type == DType::kFloat32, "device",
                fmt::format("the file has samples of {}, which need {}_peak", name_of(type),
                            type == DType::kFloat8Block ? "fp8" : name_of(type)));
   }
-  io.object_if(profile.link.bandwidth > BytesPerSecond(), "link",
-               [&](auto& inner) { kLinkFields(inner, profile.link); });
-  io.objects("collectives", document.collectives, kCollectiveGroupFields, kOptional);
+  io.object_if(
+      profile.link.bandwidth > BytesPerSecond(),
+      {"link",
+       "link between the GPUs that timed collectives; omitted: that of the predicted cluster"},
+      [&](auto& inner) { kLinkFields(inner, profile.link); });
+  io.objects({"collectives",
+              "samples of collective times on one node, grouped by collective and number of ranks"},
+             document.collectives, kCollectiveGroupFields, kOptional);
 };
 
 OpSample sample_of(const OpGroup& group, const std::vector<double>& row) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <numeric>
 
 #include "core/base/check.h"
@@ -23,19 +22,6 @@ bool in_order() {
 
 Error bad_setting(std::string message, std::string hint = "") {
   return bad_input(std::move(message), "", std::move(hint));
-}
-
-Result<std::int64_t> parse_number(const SettingRow& row, std::string_view text) {
-  // The value of a count is at least 1 if it is given.
-  const std::int64_t least = row.counts_for != nullptr ? 1 : row.least;
-  std::int64_t number = 0;
-  const char* const last = text.data() + text.size();
-  const auto [end, code] = std::from_chars(text.data(), last, number);
-  if (code != std::errc() || end != last || number < least || number > row.most) {
-    return bad_setting(fmt::format("'{}' of {} is not a whole number from {} to {}", text,
-                                   name_of(row.setting), least, row.most));
-  }
-  return number;
 }
 
 // Names of the settings that can be fixed for a search.
@@ -72,7 +58,9 @@ Result<SettingValue> parse_setting(std::string_view text) {
     return bad_setting(
         fmt::format("'{}' of {} cannot have a number of layers", value, name_of(row.setting)));
   }
-  TPSIM_TRY(const std::int64_t counted, parse_value(*count, value.substr(colon + 1)));
+  FieldFacts given = *count;
+  given.least = 1;  // 0 only in plans without such a count
+  TPSIM_TRY(const std::int64_t counted, parse_value(given, value.substr(colon + 1)));
   return SettingValue{count->setting, counted};
 }
 
@@ -81,9 +69,8 @@ struct Names {
   Names() {
     TPSIM_CHECK(in_order(), "rows stand in the order of Setting");
     for (std::size_t i = 0; i < setting_rows().size(); ++i) {
-      names[i] = setting_rows()[i].key;
-      std::replace(names[i].begin(), names[i].end(), '_', '-');
-      options[i] = "--" + names[i];
+      options[i] = option_of(setting_rows()[i]);
+      names[i] = options[i].substr(2);
     }
   }
 };
@@ -114,30 +101,16 @@ const SettingRow* count_setting_of(const SettingValue& value) {
 }
 
 std::string placeholder_of(const SettingRow& row) {
-  constexpr std::int64_t kFew = 8;
-  std::string text;
-  if (row.kind == SettingKind::kList) return "N,N,...";
-  if (row.kind == SettingKind::kNumber && row.most - row.least >= kFew) return "N";
-  if (row.kind == SettingKind::kNumber) {
-    for (std::int64_t n = row.least; n <= row.most; ++n) {
-      text += (text.empty() ? "" : "|") + std::to_string(n);
-    }
-    return text;
+  std::string text = placeholder_of(static_cast<const FieldFacts&>(row));
+  for (const FieldWord& word : row.words) {
+    if (count_setting_of({row.setting, word.value}) == nullptr) continue;
+    text.insert(text.find(word.word) + word.word.size(), "[:N]");
   }
-  for (const SettingWord& word : row.words) {
-    text += fmt::format("{}{}{}", text.empty() ? "" : "|", word.word,
-                        count_setting_of({row.setting, word.value}) != nullptr ? "[:N]" : "");
-  }
-  // The words of a switch are in the order off, on; options show "on|off".
-  return row.kind == SettingKind::kSwitch ? "on|off" : text;
+  return text;
 }
 
 std::string text_of(const SettingValue& value) {
-  const SettingRow& row = row_of(value.setting);
-  for (const SettingWord& word : row.words) {
-    if (word.value == value.value) return std::string(word.word);
-  }
-  return std::to_string(value.value);
+  return text_of(row_of(value.setting), value.value);
 }
 
 std::string to_string(const SettingValue& value) {
@@ -166,7 +139,7 @@ void set(Plan& plan, const SettingValue& value) {
 
 std::string text_of(const Plan& plan, Setting setting) {
   const SettingRow& row = row_of(setting);
-  if (row.kind == SettingKind::kList) return fmt::format("{}", fmt::join(plan.stage_layers, ","));
+  if (row.is_list()) return fmt::format("{}", fmt::join(plan.stage_layers, ","));
   const SettingValue value = setting_of(plan, setting);
   const SettingRow* count = count_setting_of(value);
   if (count == nullptr) return text_of(value);
@@ -176,13 +149,6 @@ std::string text_of(const Plan& plan, Setting setting) {
 bool is_usual(const Plan& plan, Setting setting) {
   static const Plan kUsual;
   return text_of(plan, setting) == text_of(kUsual, setting);
-}
-
-Result<std::int64_t> parse_value(const SettingRow& row, std::string_view text) {
-  if (row.words.empty()) return parse_number(row, text);
-  TPSIM_TRY(const std::size_t chosen,
-            choose("value", text, texts_of(row.words, &SettingWord::word)));
-  return row.words[chosen].value;
 }
 
 Result<std::vector<SettingValue>> parse_settings(std::string_view text) {
@@ -205,7 +171,7 @@ std::string tagged(const Plan& plan, const SettingRow& row) {
     return (none ? "no" : text_of(plan, row.setting)) + "-recompute";
   }
   const std::int64_t value = row.get(plan);
-  for (const SettingWord& word : row.words) {
+  for (const FieldWord& word : row.words) {
     if (word.value == value) return std::string(word.tag);
   }
   return fmt::format("{}{}", row.tag, value);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "core/plan/field.h"
 #include "core/plan/plan.h"
 
 namespace tpsim {
@@ -41,24 +42,11 @@ enum class Setting : std::uint8_t {
 };
 inline constexpr int kSettingCount = static_cast<int>(Setting::kStageLayers) + 1;
 
-enum class SettingKind : std::uint8_t {
-  kNumber,
-  kSwitch,  // 0 and 1: "off" and "on", false and true in files
-  kWord,    // the number of an enumerator
-  kList,    // one number per model chunk
-};
-
 // Use of a setting in a search.
 enum class SettingRole : std::uint8_t {
   kLayout,   // legal values follow from GPUs, model and batch (plans/search/enumerate.h)
   kVariant,  // every value is tried for every layout
   kGiven,    // fixed by the request, never changed by a search
-};
-
-struct SettingWord {
-  std::int64_t value = 0;
-  std::string_view word;  // in options and files
-  std::string_view tag;   // in names and filters of plans; unique among all settings
 };
 
 // A setting and its value: a number, 0 or 1 for a switch, or the number of an enumerator.
@@ -68,25 +56,12 @@ struct SettingValue {
   friend bool operator==(const SettingValue&, const SettingValue&) = default;
 };
 
-struct SettingAccess {
-  std::int64_t (*get)(const Plan&) = nullptr;
-  void (*set)(Plan&, std::int64_t) = nullptr;
-};
-
-struct SettingRow {
-  Setting setting{};
-  SettingKind kind{};
+// Use of a setting by searches, and in names of plans.
+struct SettingUse {
   SettingRole role{};
-  std::string_view key = {};      // in files and Python; the option has '-' for '_'
-  std::string_view tag = {};      // prefix of a number in names and filters of plans: "mb"
-  std::string_view title = {};    // in sentences and on the controls of the window
-  std::string_view help = {};     // of the option
-  std::string_view meaning = {};  // a sentence or two of explanation
-  std::int64_t least = 1, most = 1 << 20;
-  std::span<const SettingWord> words = {};  // for switches and words
-  std::span<const std::int64_t> tried =
-      {};                     // values that a search tries by default; empty: all legal ones
-  SettingAccess access = {};  // null for lists
+  std::string_view tag = {};  // prefix of a number in names and filters of plans: "mb"
+  // Values that a search tries by default; empty: all legal ones.
+  std::span<const std::int64_t> tried = {};
   // Set for a count that applies only to plans with this value of another setting, and is written
   // after that value's word: "blocks:3". The count has no option of its own.
   const SettingValue* counts_for = nullptr;
@@ -98,10 +73,10 @@ struct SettingRow {
   // Requirement on the model, null: none. `needs` names the requirement.
   bool (*suits)(const ModelSpec&) = nullptr;
   std::string_view needs = {};
+};
 
-  bool is_list() const { return access.get == nullptr; }
-  std::int64_t get(const Plan& plan) const { return access.get(plan); }
-  void set(Plan& plan, std::int64_t value) const { access.set(plan, value); }
+struct SettingRow : Field<Plan>, SettingUse {
+  Setting setting{};
 };
 
 // In the order of Setting.
@@ -110,7 +85,7 @@ const SettingRow& row_of(Setting setting);
 
 std::string_view name_of(Setting setting);    // "micro-batch"
 std::string_view option_of(Setting setting);  // "--micro-batch"
-// The argument of the option: "N", "none|selective|full|blocks[:N]".
+// The argument of the option, with the count of a word: "none|selective|full|blocks[:N]".
 std::string placeholder_of(const SettingRow& row);
 std::string to_string(const SettingValue& value);                // "tp=8"
 std::string to_string(const std::vector<SettingValue>& values);  // "tp=8,pp=6"
@@ -135,8 +110,6 @@ std::string short_name(const Plan& plan);
 // offload".
 std::string extras_text(const Plan& plan);
 
-// Returns the value with this text; the error names the nearest valid one.
-Result<std::int64_t> parse_value(const SettingRow& row, std::string_view text);
 // Parses settings that a search is restricted to: "tp=8,recompute=full,recompute=blocks:3". The
 // error for an unknown name or value names the nearest valid one.
 Result<std::vector<SettingValue>> parse_settings(std::string_view text);

@@ -6,61 +6,64 @@
 #include "core/json/json_fields.h"
 #include "core/model/model_fields.h"
 #include "core/plan/plan_settings.h"
-#include "core/software/part_fields.h"
+#include "core/software/field_json.h"
 
 namespace tpsim {
 namespace {
 
-template <class Io>
-void setting_field(Io& io, const SettingRow& row, std::int64_t& value) {
-  const Presence presence = row.in_every_file ? kRequired : kOptional;
-  bool on = value != 0;
-  switch (row.kind) {
-    case SettingKind::kNumber: return io.integer(row.key, value, {row.least, row.most}, presence);
-    case SettingKind::kSwitch:
-      io.flag(row.key, on, presence);
-      value = on ? 1 : 0;
-      return;
-    case SettingKind::kWord: return io.word(row.key, value, row.words, presence);
-    case SettingKind::kList: return;
-  }
-}
-
 constexpr auto kPlanFields = [](auto& io, auto& plan) {
   for (const SettingRow& row : setting_rows()) {
-    if (row.kind == SettingKind::kList) {
-      io.integers(row.key, plan.stage_layers, {row.least, row.most});
+    if (row.is_list()) {
+      io.integers({row.key, row.help}, plan.stage_layers, {row.least, row.most});
       continue;
     }
     std::int64_t value = row.get(plan);
-    setting_field(io, row, value);
+    value_field(io, row, value, row.in_every_file ? kRequired : kOptional);
     if constexpr (!std::is_const_v<std::remove_reference_t<decltype(plan)>>) row.set(plan, value);
   }
 };
 
 constexpr auto kFileFields = [](auto& io, auto& file) {
   io.format("tpsim-plan/1");
-  io.object("model", [&](auto& inner) { model_fields(inner, file.model); });
-  io.text("cluster", file.cluster);
-  io.text("profile", file.profile);
-  io.text("stack", file.stack);
-  io.object_if(!file.parts.empty(), "parts",
+  io.object({"model", "complete contents of a model file"},
+            [&](auto& inner) { model_fields(inner, file.model); });
+  io.text({"cluster", "catalogue name or path"}, file.cluster);
+  io.text({"profile", "catalogue name or path"}, file.profile);
+  io.text({"stack", "catalogue name or path"}, file.stack);
+  io.object_if(!file.parts.empty(), {"parts", "software options that replace those of the stack"},
                [&](auto& inner) { part_value_fields(inner, file.parts); });
-  io.object_if(file.node_gbps > 0, "network", [&](auto& inner) {
-    inner.number("node_gbps", file.node_gbps, {1, 1e6});
-  });
+  io.object_if(
+      file.node_gbps > 0, {"network", "network between nodes, if it replaces that of the cluster"},
+      [&](auto& inner) {
+        inner.number(
+            {"node_gbps", "bandwidth per node in Gb/s, all NICs together, in one direction"},
+            file.node_gbps, {1, 1e6});
+      });
   const bool assumes = file.stack_assumed || file.network_assumed || !file.settings_assumed.empty();
-  io.object_if(assumes, "assumed", [&](auto& inner) {
-    inner.flag("stack", file.stack_assumed, kOptional);
-    inner.flag("network", file.network_assumed, kOptional);
-    inner.texts("settings", file.settings_assumed);
-  });
-  io.object_if(!file.contents.empty(), "contents", [&](auto& inner) {
-    inner.text("cluster", file.contents.cluster, kOptional);
-    inner.text("profile", file.contents.profile, kOptional);
-    inner.text("stack", file.contents.stack, kOptional);
-  });
-  io.object("plan", [&](auto& inner) { kPlanFields(inner, file.plan); });
+  io.object_if(
+      assumes,
+      {"assumed", "inputs that were assumed when the plan was made; they widen the intervals"},
+      [&](auto& inner) {
+        inner.flag({"stack", "the default stack of the cluster was assumed [false]"},
+                   file.stack_assumed, kOptional);
+        inner.flag({"network", "the network of the model's default cluster was assumed [false]"},
+                   file.network_assumed, kOptional);
+        inner.texts({"settings",
+                     "unknown settings of the launch file, which are assumed to have no effect"},
+                    file.settings_assumed);
+      });
+  io.object_if(
+      !file.contents.empty(),
+      {"contents",
+       "hashes of the named entries when the plan was saved; tpsim warns if an entry has changed "
+       "since"},
+      [&](auto& inner) {
+        inner.text({"cluster", "hash of the cluster file; empty: none was used"},
+                   file.contents.cluster, kOptional);
+        inner.text({"profile", "hash of the profile file"}, file.contents.profile, kOptional);
+        inner.text({"stack", "hash of the stack file"}, file.contents.stack, kOptional);
+      });
+  io.object({"plan", "settings of the plan"}, [&](auto& inner) { kPlanFields(inner, file.plan); });
 };
 
 namespace fs = std::filesystem;

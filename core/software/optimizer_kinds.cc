@@ -53,7 +53,7 @@ double state_bytes(OptimizerKind updater, const SoftwareParts& parts, DType dtyp
 }
 
 double state_bytes(const ModelSpec& model, const StackSpec& stack, DType dtype) {
-  const OptimizerKind kind = stack.training.optimizer;
+  const OptimizerKind kind = stack.training.optimizer_kind;
   const auto matrices = static_cast<double>(block_matrix_parameters(model));
   const auto rest = static_cast<double>(parameter_count(model)) - matrices;
   return matrices * state_bytes(updater_of(kind, true), stack.parts, dtype) +

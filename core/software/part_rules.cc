@@ -32,7 +32,7 @@ bool recomputes(P plan, Stack stack, RecomputeModule module) {
 const std::array kPartRules = std::to_array<PartRule>({
     {kEveryLauncher,
      [](M, P p, Stack s) {
-       return p.offload == Offload::kOptimizer && !row_of(s.training.optimizer).can_offload;
+       return p.offload == Offload::kOptimizer && !row_of(s.training.optimizer_kind).can_offload;
      },
      "Muon with an offloaded optimizer",
      "tpsim keeps the state of Muon on the GPU: use --offload none, or --optimizer adamw"},
@@ -46,14 +46,14 @@ const std::array kPartRules = std::to_array<PartRule>({
      "its file does not list zb-h1 in choices.schedule: use 1f1b or interleaved, or --stack reference"},
     {kEveryLauncher,
      [](M, P p, Stack s) {
-       return p.schedule == ScheduleKind::kZbH1 && !s.training.fused_gradient_accumulation;
+       return p.schedule == ScheduleKind::kZbH1 && !fuses_accumulation(s.training);
      },
      "the zb-h1 schedule with gradients in separate buffers",
      "each micro-batch that awaits its weight gradients would hold a buffer: use "
      "--gradient-accumulation fused or overwriting"},
     // megatron/core/transformer/transformer_config.py of Megatron-LM d98e8a6, __post_init__.
     {kCore,
-     [](M, P p, Stack s) { return s.training.optimizer == OptimizerKind::kMuon && p.zero >= 2; },
+     [](M, P p, Stack s) { return s.training.optimizer_kind == OptimizerKind::kMuon && p.zero >= 2; },
      "Muon with ZeRO 2 or 3",
      "Megatron-Core refuses it (training/arguments.py:1739): use --zero 0 or 1"},
     {kCore,

@@ -1,6 +1,5 @@
 // The table of software parts, and with_parts().
 #include <type_traits>
-#include <utility>
 
 #include "core/software/stack_parts.h"
 #include "core/software/stack_spec.h"
@@ -8,91 +7,59 @@
 namespace tpsim {
 namespace {
 
-template <class E, std::int64_t value_of(E)>
-constexpr auto words_of() {
-  std::array<PartWord, kEnumNames<E>.size()> words{};
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    words[i] = {value_of(static_cast<E>(i)), kEnumNames<E>[i]};
-  }
-  return words;
-}
-
-template <class E>
-constexpr std::int64_t number_of(E value) {
-  return static_cast<std::int64_t>(value);
-}
-template <class E>
-constexpr auto kEnumWords = words_of<E, number_of<E>>();
 // Values of cuda_graphs: named sets, then the scopes of a layer. The last scope, kIteration, is
 // valid only in the set full_iteration.
 constexpr auto kGraphs = [] {
-  constexpr auto kScopes = words_of<GraphScope, bit>();
-  std::array<PartWord, 3 + kScopes.size() - 1> words = {
+  constexpr auto kScopes = field_words<GraphScope, bit>();
+  std::array<FieldWord, 3 + kScopes.size() - 1> words = {
       {{0, "none"}, {kGraphsOfLayers, "full"}, {kGraphsOfStep, "full_iteration"}}};
   for (std::size_t i = 3; i < words.size(); ++i) words[i] = kScopes[i - 3];
   return words;
 }();
-constexpr auto kModules = words_of<RecomputeModule, bit>();
-constexpr auto kMoments = std::to_array<PartWord>(
+constexpr auto kModules = field_words<RecomputeModule, bit>();
+constexpr auto kMoments = std::to_array<FieldWord>(
     {{static_cast<std::int64_t>(DType::kFloat32), name_of(DType::kFloat32)},
      {static_cast<std::int64_t>(DType::kBFloat16), name_of(DType::kBFloat16)}});
-constexpr auto kLoads = std::to_array<PartWord>(
+constexpr auto kLoads = std::to_array<FieldWord>(
     {{kNaturalLoad, "natural"}, {kBalancedLoad, "balanced"}, {kCountedLoad, "counted"}});
-constexpr auto kSwitch = std::to_array<PartWord>({{0, "off"}, {1, "on"}});
-constexpr auto kLogits = std::to_array<PartWord>({{0, "plan"}, {1, "fp32"}});
-constexpr auto kSums = std::to_array<PartWord>({{0, "separate"}, {1, "fused"}, {2, "overwriting"}});
-constexpr auto kSends = std::to_array<PartWord>({{0, "whole"}, {1, "scattered"}});
 constexpr auto kShards =
-    std::to_array<PartWord>({{kShardOverAll, "all"}, {kShardOverNode, "node"}});
+    std::to_array<FieldWord>({{kShardOverAll, "all"}, {kShardOverNode, "node"}});
 constexpr std::int64_t kMostRanks = 1 << 20;
-constexpr auto kCapacities = std::to_array<PartWord>({{kAnyTokens, "unbounded"}});
-constexpr auto kStashes = std::to_array<PartWord>({{kNoStash, "off"}});
-constexpr auto kOffloaded = std::to_array<PartWord>({{0, "none"}});
+constexpr auto kCapacities = std::to_array<FieldWord>({{kAnyTokens, "unbounded"}});
+constexpr auto kStashes = std::to_array<FieldWord>({{kNoStash, "off"}});
+constexpr auto kOffloaded = std::to_array<FieldWord>({{0, "none"}});
 constexpr std::int64_t kMostLayers = 1 << 12;
+
+using S = SoftwareParts;
+using T = TrainingOptions;
 
 template <class Class, class Value>
 constexpr bool is_trained(Value Class::*) {
-  return std::is_same_v<Class, TrainingOptions>;
+  return std::is_same_v<Class, T>;
 }
 
-// Returns a member of the stack's parts or of its training options.
-template <auto member, class Stack>
-constexpr auto& value_in(Stack& stack) {
-  if constexpr (is_trained(member)) {
-    return stack.training.*member;
-  } else {
-    return stack.parts.*member;
-  }
-}
+using Setter = void (*)(StackSpec&, std::int64_t);
 
-// Adds the access to `member` to a row. A bool becomes a switch. An enumerator gets the names of
-// its values as words, unless the row states words.
+// The row of a member of the stack's parts or of its training options. `set` replaces the plain
+// assignment of the member.
 template <auto member>
-PartRow held(PartRow row) {
-  using Value = std::remove_reference_t<decltype(value_in<member>(std::declval<StackSpec&>()))>;
-  row.is_switch = std::is_same_v<Value, bool> && row.words.empty();
-  if (row.is_switch) row.words = kSwitch;
-  if constexpr (HasEnumNames<Value>) {
-    if (row.words.empty()) row.words = kEnumWords<Value>;
+constexpr PartRow part(StackPart part, const FieldFacts& facts, Setter set = nullptr) {
+  PartRow row;
+  if constexpr (is_trained(member)) {
+    row = {field_at<StackSpec, &StackSpec::training, member>(facts), part};
+  } else {
+    row = {field_at<StackSpec, &StackSpec::parts, member>(facts), part};
   }
-  if (row.get == nullptr) {
-    row.get = [](const StackSpec& stack) {
-      return static_cast<std::int64_t>(value_in<member>(stack));
-    };
-  }
-  if (row.set == nullptr) {
-    row.set = [](StackSpec& stack, std::int64_t value) {
-      value_in<member>(stack) = static_cast<Value>(value);
-    };
-  }
+  if (facts.kind != FieldKind::kNumber) row.kind = facts.kind;
+  if (set != nullptr) row.set = set;
   return row;
 }
 
 // Also sets the gradient reduction of the executed program.
 void set_sync(StackSpec& stack, std::int64_t value) {
-  stack.parts.sync = static_cast<DataParallelSync>(value);
-  const bool whole = stack.parts.sync == DataParallelSync::kAllReduce ||
-                     stack.parts.sync == DataParallelSync::kBf16Optimizer;
+  stack.parts.data_parallel_sync = static_cast<DataParallelSync>(value);
+  const bool whole = stack.parts.data_parallel_sync == DataParallelSync::kAllReduce ||
+                     stack.parts.data_parallel_sync == DataParallelSync::kBf16Optimizer;
   stack.training.gradient_reduction =
       whole ? GradientReduction::kAllReduce : GradientReduction::kReduceScatter;
 }
@@ -104,230 +71,267 @@ void set_overlap(StackSpec& stack, std::int64_t value) {
   stack.parts.tp_overlap = static_cast<TpOverlap>(value);
   stack.training.overlap_tensor_reduction = value == static_cast<int>(TpOverlap::kReductions);
 }
-std::int64_t accumulation_of(const StackSpec& stack) {
-  if (overwrites_gradients(stack.training)) return 2;
-  return stack.training.fused_gradient_accumulation ? 1 : 0;
-}
-void set_accumulation(StackSpec& stack, std::int64_t value) {
-  stack.training.fused_gradient_accumulation = value >= 1;
-  stack.training.overwritten_gradients = value == 2;
-}
 
-using S = SoftwareParts;
-using T = TrainingOptions;
-const std::array<PartRow, kStackPartCount> kRows = {{
-    held<&S::attention>({.part = StackPart::kAttentionKernel,
-                         .key = "attention_kernel",
-                         .title = "attention kernel",
-                         .help = "attention kernel; best: the kernel timed in the profile"}),
-    held<&S::norm>({.part = StackPart::kNormKernel,
-                    .key = "norm_kernel",
-                    .title = "norm kernel",
-                    .help = "RMSNorm: one fused kernel or unfused PyTorch ops"}),
-    held<&S::rotary>({.part = StackPart::kRotaryKernel,
-                      .key = "rotary_kernel",
-                      .title = "rotary kernel",
-                      .help = "rotary embedding; fused_unscaled: fused except with YaRN"}),
-    held<&S::activation>({.part = StackPart::kActivationKernel,
-                          .key = "activation_kernel",
-                          .title = "activation kernel",
-                          .help = "bias+GELU and SwiGLU: fused or unfused"}),
-    held<&S::residual>({.part = StackPart::kResidualKernel,
-                        .key = "residual_kernel",
-                        .title = "residual kernel",
-                        .help = "bias+dropout+residual: fused or unfused"}),
-    held<&S::residual_gradient>(
-        {.part = StackPart::kResidualGradient,
-         .key = "residual_gradient",
+using Term = StepTerm;
+constexpr std::array<PartRow, kStackPartCount> kPartRows = {{
+    part<&S::attention_kernel>(StackPart::kAttentionKernel,
+                               {.key = "attention_kernel",
+                                .title = "attention kernel",
+                                .help = "attention kernel; best: the kernel timed in the profile",
+                                .terms = {Term::kAttention}}),
+    part<&S::norm_kernel>(StackPart::kNormKernel,
+                          {.key = "norm_kernel",
+                           .title = "norm kernel",
+                           .help = "RMSNorm: one fused kernel or unfused PyTorch ops",
+                           .terms = {Term::kElementwise}}),
+    part<&S::rotary_kernel>(StackPart::kRotaryKernel,
+                            {.key = "rotary_kernel",
+                             .title = "rotary kernel",
+                             .help = "rotary embedding; fused_unscaled: fused except with YaRN",
+                             .terms = {Term::kElementwise}}),
+    part<&S::activation_kernel>(StackPart::kActivationKernel,
+                                {.key = "activation_kernel",
+                                 .title = "activation kernel",
+                                 .help = "bias+GELU and SwiGLU: fused or unfused",
+                                 .terms = {Term::kElementwise}}),
+    part<&S::residual_kernel>(StackPart::kResidualKernel,
+                              {.key = "residual_kernel",
+                               .title = "residual kernel",
+                               .help = "bias+dropout+residual: fused or unfused",
+                               .terms = {Term::kElementwise}}),
+    part<&S::residual_gradient>(
+        StackPart::kResidualGradient,
+        {.key = "residual_gradient",
          .title = "residual's gradient",
-         .help = "residual's gradient: added in the norm kernel or separately"}),
-    held<&S::optimizer>({.part = StackPart::kOptimizerKernel,
-                         .key = "optimizer_kernel",
-                         .title = "optimizer kernel",
-                         .help = "AdamW: one fused kernel or foreach ops"}),
-    held<&S::loss_head>({.part = StackPart::kLossHead,
-                         .key = "loss_head",
+         .help = "residual's gradient: added in the norm kernel or separately",
+         .terms = {Term::kElementwise}}),
+    part<&S::optimizer_kernel>(StackPart::kOptimizerKernel,
+                               {.key = "optimizer_kernel",
+                                .title = "optimizer kernel",
+                                .help = "AdamW: one fused kernel or foreach ops",
+                                .terms = {Term::kOptimizer}}),
+    part<&S::loss_head>(StackPart::kLossHead,
+                        {.key = "loss_head",
                          .title = "loss head",
                          .help = "cross-entropy implementation",
-                         .set = set_loss}),
-    held<&T::wide_logits>({.part = StackPart::kLogitsDtype,
-                           .key = "logits_dtype",
-                           .title = "dtype of the logits",
-                           .help = "dtype of the logits: the plan's, or an fp32 copy",
-                           .words = kLogits}),
-    held<&T::fused_gradient_accumulation>(
-        {.part = StackPart::kGradientAccumulation,
-         .key = "gradient_accumulation",
+                         .terms = {Term::kElementwise, Term::kTensorCommunication}},
+                        set_loss),
+    part<&T::logits_dtype>(StackPart::kLogitsDtype,
+                           {.key = "logits_dtype",
+                            .title = "dtype of the logits",
+                            .help = "dtype of the logits: the plan's, or an fp32 copy",
+                            .terms = {Term::kElementwise},
+                            .is_executed = true}),
+    part<&T::gradient_accumulation>(
+        StackPart::kGradientAccumulation,
+        {.key = "gradient_accumulation",
          .title = "gradient accumulation",
          .help = "wgrad accumulation: separate, in the GEMM, or overwrites first",
-         .words = kSums,
-         .get = accumulation_of,
-         .set = set_accumulation}),
-    held<&S::sync>({.part = StackPart::kDataParallelSync,
-                    .key = "data_parallel_sync",
-                    .title = "data-parallel synchronization",
-                    .help = "gradient reduction over data-parallel ranks",
-                    .set = set_sync}),
-    held<&T::gradient_sync>({.part = StackPart::kGradientSync,
-                             .key = "gradient_sync",
-                             .title = "gradient synchronization",
-                             .help = "when ZeRO 2 and 3 reduce-scatter the gradients of a step"}),
-    held<&T::reduce_dtype>({.part = StackPart::kReduceDtype,
-                            .key = "reduce_dtype",
+         .terms = {Term::kMatmul, Term::kElementwise, Term::kZeroCommunication,
+                   Term::kGroupedProducts, Term::kPermute, Term::kOptimizer},
+         .is_executed = true}),
+    part<&S::data_parallel_sync>(
+        StackPart::kDataParallelSync,
+        {.key = "data_parallel_sync",
+         .title = "data-parallel synchronization",
+         .help = "gradient reduction over data-parallel ranks",
+         .terms = {Term::kGradientReduction, Term::kWeightGather, Term::kZeroCommunication}},
+        set_sync),
+    part<&T::gradient_sync>(
+        StackPart::kGradientSync,
+        {.key = "gradient_sync",
+         .title = "gradient synchronization",
+         .help = "when ZeRO 2 and 3 reduce-scatter the gradients of a step",
+         .terms = {Term::kZeroCommunication, Term::kGradientReduction, Term::kOptimizer},
+         .is_executed = true}),
+    part<&T::reduce_dtype>(StackPart::kReduceDtype,
+                           {.key = "reduce_dtype",
                             .title = "dtype of reduction",
-                            .help = "dtype of gradient reduction with ZeRO 2 and 3"}),
-    held<&T::overlap_gradient_reduction>(
-        {.part = StackPart::kOverlapGradientReduction,
-         .key = "overlap_gradient_reduction",
+                            .help = "dtype of gradient reduction with ZeRO 2 and 3",
+                            .terms = {Term::kZeroCommunication, Term::kGradientReduction},
+                            .is_executed = true}),
+    part<&T::overlap_gradient_reduction>(
+        StackPart::kOverlapGradientReduction,
+        {.key = "overlap_gradient_reduction",
          .title = "overlap of gradient reduction",
-         .help = "overlap gradient reduction with the last backward"}),
-    held<&T::overlap_parameter_gather>(
-        {.part = StackPart::kOverlapParameterGather,
-         .key = "overlap_parameter_gather",
+         .help = "overlap gradient reduction with the last backward",
+         .terms = {Term::kZeroCommunication, Term::kGradientReduction},
+         .is_executed = true}),
+    part<&T::overlap_parameter_gather>(
+        StackPart::kOverlapParameterGather,
+        {.key = "overlap_parameter_gather",
          .title = "overlap of parameter gather",
-         .help = "overlap the weight all-gather with the next forward"}),
-    held<&S::shard_group>({.part = StackPart::kShardGroup,
-                           .key = "shard_group",
+         .help = "overlap the weight all-gather with the next forward",
+         .terms = {Term::kZeroCommunication, Term::kWeightGather, Term::kOptimizer}}),
+    part<&S::shard_group>(StackPart::kShardGroup,
+                          {.key = "shard_group",
                            .title = "shard group",
                            .help = "GPUs per ZeRO shard group: all, one node, or N (HSDP)",
+                           .kind = FieldKind::kWordOrCount,
+                           .most = kMostRanks,
                            .words = kShards,
-                           .most_count = kMostRanks}),
-    held<&T::scatter_gather_transfers>(
-        {.part = StackPart::kPipelineSends,
-         .key = "pipeline_sends",
-         .title = "pipeline sends",
-         .help = "pipeline P2P: whole activations, or one slice per TP rank",
-         .words = kSends}),
-    held<&S::p2p_calls>({.part = StackPart::kP2pCalls,
-                         .key = "p2p_calls",
+                           .terms = {Term::kZeroCommunication, Term::kGradientReduction,
+                                     Term::kOptimizer, Term::kWeightGather, Term::kClipping}}),
+    part<&T::pipeline_sends>(StackPart::kPipelineSends,
+                             {.key = "pipeline_sends",
+                              .title = "pipeline sends",
+                              .help = "pipeline P2P: whole activations, or one slice per TP rank",
+                              .terms = {Term::kTransfer},
+                              .is_executed = true}),
+    part<&S::p2p_calls>(StackPart::kP2pCalls,
+                        {.key = "p2p_calls",
                          .title = "pipeline calls",
-                         .help = "pipeline P2P: send and receive batched, or one after the other"}),
-    held<&S::overlap_p2p>({.part = StackPart::kOverlapP2p,
-                           .key = "overlap_p2p",
-                           .title = "overlap of pipeline sends",
-                           .help = "overlap pipeline P2P with compute"}),
-    held<&S::tp_overlap>({.part = StackPart::kTpOverlap,
-                          .key = "tp_overlap",
+                         .help = "pipeline P2P: send and receive batched, or one after the other",
+                         .terms = {Term::kTransfer}}),
+    part<&S::overlap_p2p>(StackPart::kOverlapP2p, {.key = "overlap_p2p",
+                                                   .title = "overlap of pipeline sends",
+                                                   .help = "overlap pipeline P2P with compute",
+                                                   .terms = {Term::kTransfer}}),
+    part<&S::tp_overlap>(StackPart::kTpOverlap,
+                         {.key = "tp_overlap",
                           .title = "tensor-parallel overlap",
                           .help = "overlap tensor-parallel collectives with GEMMs",
-                          .set = set_overlap}),
-    held<&T::tp_recompute_allgather>(
-        {.part = StackPart::kTpRecomputeAllgather,
-         .key = "tp_recompute_allgather",
+                          .terms = {Term::kTensorCommunication},
+                          .is_executed = true},
+                         set_overlap),
+    part<&T::tp_recompute_allgather>(
+        StackPart::kTpRecomputeAllgather,
+        {.key = "tp_recompute_allgather",
          .title = "recomputed all-gather",
-         .help = "all-gather sequence-parallel inputs again in backward"}),
-    held<&S::cp_comm_type>({.part = StackPart::kCpCommType,
-                            .key = "cp_comm_type",
+         .help = "all-gather sequence-parallel inputs again in backward",
+         .terms = {Term::kTensorCommunication},
+         .is_executed = true}),
+    part<&S::cp_comm_type>(StackPart::kCpCommType,
+                           {.key = "cp_comm_type",
                             .title = "exchange of keys and values",
-                            .help = "exchange of keys and values between context-parallel ranks"}),
-    held<&S::blocking_launches>(
-        {.part = StackPart::kBlockingLaunches,
-         .key = "blocking_launches",
-         .title = "blocking launches",
-         .help = "CUDA_LAUNCH_BLOCKING=1: the host waits after each launch"}),
-    held<&S::cuda_graphs>(
-        {.part = StackPart::kCudaGraphs,
-         .key = "cuda_graphs",
-         .option = "cuda-graph-scope",
-         .title = "CUDA graphs",
-         .help = "modules captured in CUDA graphs; plan tries sets: attn/attn,moe_router",
-         .words = kGraphs,
-         .is_set = true}),
-    held<&S::compile>({.part = StackPart::kCompile,
-                       .key = "compile",
+                            .help = "exchange of keys and values between context-parallel ranks",
+                            .terms = {Term::kContextCommunication}}),
+    part<&S::blocking_launches>(StackPart::kBlockingLaunches,
+                                {.key = "blocking_launches",
+                                 .title = "blocking launches",
+                                 .help = "CUDA_LAUNCH_BLOCKING=1: the host waits after each launch",
+                                 .terms = {Term::kHostWait}}),
+    part<&S::cuda_graphs>(StackPart::kCudaGraphs,
+                          {.key = "cuda_graphs",
+                           .option = "cuda-graph-scope",
+                           .title = "CUDA graphs",
+                           .help = "modules captured in CUDA graphs; plan tries sets: attn/mlp",
+                           .kind = FieldKind::kSet,
+                           .words = kGraphs,
+                           .terms = {Term::kHostWait}}),
+    part<&S::compile>(StackPart::kCompile,
+                      {.key = "compile",
                        .title = "torch.compile",
-                       .help = "torch.compile of the layers: fuses their elementwise ops"}),
-    held<&S::recompute_modules>(
-        {.part = StackPart::kRecomputeModules,
-         .key = "recompute_modules",
+                       .help = "torch.compile of the layers: fuses their elementwise ops",
+                       .terms = {Term::kElementwise, Term::kHostWait}}),
+    part<&S::recompute_modules>(
+        StackPart::kRecomputeModules,
+        {.key = "recompute_modules",
          .title = "recomputed modules",
-         .help = "modules that selective recompute covers; plan tries sets: mlp/moe_act",
+         .help = "modules of selective recompute; plan tries sets: mlp/moe_act",
+         .kind = FieldKind::kSet,
          .words = kModules,
-         .is_set = true}),
-    held<&S::optimizer_dtype>({.part = StackPart::kOptimizerDtype,
-                               .key = "optimizer_dtype",
+         .terms = {Term::kMatmul, Term::kAttention, Term::kElementwise, Term::kPermute}}),
+    part<&S::optimizer_dtype>(StackPart::kOptimizerDtype,
+                              {.key = "optimizer_dtype",
                                .title = "dtype of the optimizer's moments",
                                .help = "dtype of the optimizer's moments",
-                               .words = kMoments}),
-    held<&S::dispatcher>({.part = StackPart::kDispatcher,
-                          .key = "dispatcher",
+                               .words = kMoments,
+                               .terms = {Term::kOptimizer}}),
+    part<&S::dispatcher>(StackPart::kDispatcher,
+                         {.key = "dispatcher",
                           .title = "dispatcher",
-                          .help = "MoE token dispatcher"}),
-    held<&S::router>({.part = StackPart::kRouterKernel,
-                      .key = "router_kernel",
-                      .title = "router kernel",
-                      .help = "MoE router: fused or unfused"}),
-    held<&S::permute>({.part = StackPart::kPermute,
-                       .key = "permute",
+                          .help = "MoE token dispatcher",
+                          .terms = {Term::kExpertCommunication, Term::kPermute}}),
+    part<&S::router_kernel>(StackPart::kRouterKernel, {.key = "router_kernel",
+                                                       .title = "router kernel",
+                                                       .help = "MoE router: fused or unfused",
+                                                       .terms = {Term::kPermute}}),
+    part<&S::permute>(StackPart::kPermute,
+                      {.key = "permute",
                        .title = "permutation",
-                       .help = "MoE permute and unpermute: fused, or PyTorch ops"}),
-    held<&S::expert_weighting>(
-        {.part = StackPart::kExpertWeighting,
-         .key = "expert_weighting",
+                       .help = "MoE permute and unpermute: fused, or PyTorch ops",
+                       .terms = {Term::kPermute}}),
+    part<&S::expert_weighting>(
+        StackPart::kExpertWeighting,
+        {.key = "expert_weighting",
          .title = "weighting of experts",
          .help = "router probabilities scale expert outputs or activations"}),
-    held<&S::expert_load>({.part = StackPart::kExpertLoad,
-                           .key = "expert_load",
+    part<&S::expert_load>(StackPart::kExpertLoad,
+                          {.key = "expert_load",
                            .title = "load of experts",
                            .help = "max/mean tokens over EP ranks: a word, a number, or a file",
+                           .kind = FieldKind::kWordOrRatio,
                            .words = kLoads,
-                           .is_ratio = true}),
-    held<&S::ep_overlap>({.part = StackPart::kEpOverlap,
-                          .key = "ep_overlap",
+                           .terms = {Term::kGroupedProducts, Term::kImbalance}}),
+    part<&S::ep_overlap>(StackPart::kEpOverlap,
+                         {.key = "ep_overlap",
                           .title = "overlap of dispatch",
-                          .help = "overlap the MoE all-to-all with another micro-batch's compute"}),
-    held<&S::delay_wgrad>({.part = StackPart::kDelayWgrad,
-                           .key = "delay_wgrad",
+                          .help = "overlap the MoE all-to-all with another micro-batch's compute",
+                          .terms = {Term::kExpertCommunication, Term::kTensorCommunication}}),
+    part<&S::delay_wgrad>(StackPart::kDelayWgrad,
+                          {.key = "delay_wgrad",
                            .title = "delayed weight gradients",
-                           .help = "delay wgrad GEMMs to overlap them with the MoE all-to-all"}),
-    held<&S::expandable_segments>({.part = StackPart::kExpandableSegments,
-                                   .key = "expandable_segments",
+                           .help = "delay wgrad GEMMs to overlap them with the MoE all-to-all",
+                           .terms = {Term::kExpertCommunication}}),
+    part<&S::expandable_segments>(StackPart::kExpandableSegments,
+                                  {.key = "expandable_segments",
                                    .title = "expandable segments",
                                    .help = "PyTorch's expandable_segments: less fragmentation"}),
-    held<&S::master_weights>({.part = StackPart::kMasterWeights,
-                              .key = "master_weights",
+    part<&S::master_weights>(StackPart::kMasterWeights,
+                             {.key = "master_weights",
                               .title = "master weights",
-                              .help = "fp32 weights of 16-bit training (none: pure bf16)"}),
-    held<&S::expert_kernel>({.part = StackPart::kExpertKernel,
-                             .key = "expert_kernel",
+                              .help = "fp32 weights of 16-bit training (none: pure bf16)",
+                              .terms = {Term::kElementwise, Term::kOptimizer}}),
+    part<&S::expert_kernel>(StackPart::kExpertKernel,
+                            {.key = "expert_kernel",
                              .title = "expert kernel",
-                             .help = "MoE experts: grouped or looped GEMMs, or one kernel"}),
-    held<&S::fp32_matmul>({.part = StackPart::kFp32Matmul,
-                           .key = "fp32_matmul",
+                             .help = "MoE experts: grouped or looped GEMMs, or one kernel",
+                             .terms = {Term::kGroupedProducts}}),
+    part<&S::fp32_matmul>(StackPart::kFp32Matmul,
+                          {.key = "fp32_matmul",
                            .title = "arithmetic of fp32 GEMMs",
                            .help = "fp32 GEMMs on fp32 units, or on matrix units as TF32"}),
-    held<&T::optimizer>({.part = StackPart::kOptimizerKind,
-                         .key = "optimizer_kind",
-                         .option = "optimizer",
-                         .title = "optimizer",
-                         .help = "AdamW, or Muon for the matrices of the blocks"}),
-    held<&T::muon_tp_mode>({.part = StackPart::kMuonTpMode,
-                            .key = "muon_tp_mode",
+    part<&T::optimizer_kind>(StackPart::kOptimizerKind,
+                             {.key = "optimizer_kind",
+                              .option = "optimizer",
+                              .title = "optimizer",
+                              .help = "AdamW, or Muon for the matrices of the blocks",
+                              .terms = {Term::kOptimizer, Term::kGradientReduction, Term::kClipping,
+                                        Term::kWeightGather},
+                              .is_executed = true}),
+    part<&T::muon_tp_mode>(StackPart::kMuonTpMode,
+                           {.key = "muon_tp_mode",
                             .title = "Muon with tensor parallelism",
-                            .help = "Muon's iterations over matrices that TP shards"}),
-    held<&S::expert_capacity>({.part = StackPart::kExpertCapacity,
-                               .key = "expert_capacity",
+                            .help = "Muon's iterations over matrices that TP shards",
+                            .terms = {Term::kOptimizer},
+                            .is_executed = true}),
+    part<&S::expert_capacity>(StackPart::kExpertCapacity,
+                              {.key = "expert_capacity",
                                .title = "capacity of an expert rank",
                                .help = "size of an EP rank's token buffer over its mean tokens",
-                               .words = kCapacities,
-                               .is_ratio = true}),
-    held<&S::expert_stash>({.part = StackPart::kExpertStash,
-                            .key = "expert_stash",
+                               .kind = FieldKind::kWordOrRatio,
+                               .words = kCapacities}),
+    part<&S::expert_stash>(StackPart::kExpertStash,
+                           {.key = "expert_stash",
                             .title = "stash of expert activations",
                             .help = "size of the paged expert stash over the mean tokens of a rank",
+                            .kind = FieldKind::kWordOrRatio,
                             .words = kStashes,
-                            .is_ratio = true}),
-    held<&S::offload_layers>({.part = StackPart::kOffloadLayers,
-                              .key = "offload_layers",
+                            .terms = {Term::kPermute}}),
+    part<&S::offload_layers>(StackPart::kOffloadLayers,
+                             {.key = "offload_layers",
                               .title = "layers with offloaded activations",
                               .help = "first layers per chunk whose activations are in host memory",
+                              .kind = FieldKind::kWordOrCount,
+                              .most = kMostLayers,
                               .words = kOffloaded,
-                              .most_count = kMostLayers}),
+                              .terms = {Term::kElementwise}}),
 }};
 
 }  // namespace
 
-std::span<const PartRow> part_rows() { return kRows; }
+std::span<const PartRow> part_rows() { return kPartRows; }
 
 StackSpec with_parts(StackSpec stack, const PartValues& parts) {
   for (const auto& [part, value] : parts) {
@@ -336,7 +340,7 @@ StackSpec with_parts(StackSpec stack, const PartValues& parts) {
   }
   const bool states_logits = parts.contains(StackPart::kLogitsDtype);
   if (stack.compiles_loss && parts.contains(StackPart::kCompile) && !states_logits) {
-    stack.training.wide_logits = !stack.parts.compile;
+    stack.training.logits_dtype = stack.parts.compile ? LogitsDtype::kPlan : LogitsDtype::kFloat32;
   }
   return stack;
 }

@@ -23,14 +23,7 @@ enum class GradientReduction : std::uint8_t {
 // Options that change the program of a rank; the reference model implements all of them.
 struct TrainingOptions {
   GradientReduction gradient_reduction = GradientReduction::kReduceScatter;
-  // The wgrad GEMM adds to the accumulation buffer. If false, gradients are computed in the plan's
-  // dtype and added later. A buffer of the same dtype is updated at the end of the layer's
-  // backward. A wider buffer is updated at the end of the micro-batch's backward, through a widened
-  // copy of each tensor.
-  bool fused_gradient_accumulation = true;
-  // With fused accumulation: GEMMs of the first micro-batch overwrite the buffer. Only gradients
-  // from reductions or lookups need clearing.
-  bool overwritten_gradients = false;
+  GradientAccumulation gradient_accumulation = GradientAccumulation::kFused;
   // Gradients narrower than fp32 are copied to fp32 at the end of the step, only the optimizer's
   // shard of each rank.
   bool widened_optimizer_gradients = false;
@@ -43,20 +36,23 @@ struct TrainingOptions {
   // (Korthikanti et al. 2022, section 4.2.2). If false, the gathered input is saved.
   bool tp_recompute_allgather = true;
   bool clip_gradients = true;
-  OptimizerKind optimizer = OptimizerKind::kAdamW;
+  OptimizerKind optimizer_kind = OptimizerKind::kAdamW;
   MuonTpMode muon_tp_mode = MuonTpMode::kDuplicated;
-  // The loss and its gradient use an fp32 copy of the logits.
-  bool wide_logits = false;
+  LogitsDtype logits_dtype = LogitsDtype::kPlan;
   // Every rank computes maxima and sums of its logits in one pass; sums are relative to its own
   // maxima.
   bool online_loss = false;
-  // Each tensor-parallel rank sends its part of an activation to the next stage, which gathers the
-  // parts (Narayanan et al. 2021, section 4.1). If false, every rank sends the whole activation.
-  bool scatter_gather_transfers = true;
+  PipelineSends pipeline_sends = PipelineSends::kScattered;
 };
 
 constexpr bool overwrites_gradients(const TrainingOptions& options) {
-  return options.fused_gradient_accumulation && options.overwritten_gradients;
+  return options.gradient_accumulation == GradientAccumulation::kOverwriting;
+}
+constexpr bool fuses_accumulation(const TrainingOptions& options) {
+  return options.gradient_accumulation != GradientAccumulation::kSeparate;
+}
+constexpr bool copies_logits(const TrainingOptions& options) {
+  return options.logits_dtype == LogitsDtype::kFloat32;
 }
 
 // Whether ZeRO 2 and 3 accumulate whole gradients over micro-batches and reduce once per step.

@@ -92,8 +92,7 @@ class Fitter {
     return Ok{};
   }
 
-  // Returns the stack's value of the part for the first row that does not state it. Returns nothing
-  // if all rows state the part.
+  // Returns the stack's value of the part for the first row that does not state it, if any.
   std::optional<std::int64_t> unstated_value(const PartRow& row) const {
     const auto open = std::find_if(steps_.begin(), steps_.end(), [&](const MeasuredStep& s) {
       return !s.stated.contains(row.part);
@@ -102,14 +101,15 @@ class Fitter {
     return row.get(open->scenario.stack);
   }
 
-  // Returns all values that a part could have instead of the stack's own, for parts that some row
-  // does not state. Parts whose value is a set or a ratio are skipped.
+  // Returns the values that a part could have instead of the stack's own, if some row does not
+  // state the part. Sets and ratios are skipped.
   std::vector<std::pair<StackPart, std::int64_t>> other_parts() const {
     std::vector<std::pair<StackPart, std::int64_t>> all;
     for (const PartRow& row : part_rows()) {
       const std::optional<std::int64_t> own = unstated_value(row);
-      if (!own || now_.here.parts.contains(row.part) || row.is_set || row.is_ratio) continue;
-      for (const PartWord& word : row.words) {
+      if (!own || now_.here.parts.contains(row.part)) continue;
+      if (row.kind == FieldKind::kSet || row.kind == FieldKind::kWordOrRatio) continue;
+      for (const FieldWord& word : row.words) {
         if (word.value != *own) all.emplace_back(row.part, word.value);
       }
     }
@@ -291,11 +291,11 @@ class Fitter {
     return 1 / std::sqrt(information);
   }
 
-  // Returns the scale of coordinate k. An additive constant is fitted linearly: its scale is its
-  // value in the first scenario. Other constants are fitted as logarithms: their scale is 1.
+  // Returns the scale of coordinate k. A sum is fitted linearly: its scale is its value in the
+  // first scenario. Other constants are fitted as logarithms: their scale is 1.
   double scale_of(std::size_t k) const {
     const TunableConstant& constant = tunable_constants()[k];
-    return constant.is_sum ? constant.value(steps_.front().scenario) : 1;
+    return constant.is_sum() ? constant.value(steps_.front().scenario) : 1;
   }
 
   Result<Calibration> result() {
@@ -370,7 +370,7 @@ double mean_error(const std::vector<FittedStep>& steps, double FittedStep::*pred
 
 double FittedConstant::information() const { return 1 - error * error / (prior * prior); }
 
-double FittedConstant::error_of_value() const { return constant->is_sum ? error : error * after; }
+double FittedConstant::error_of_value() const { return constant->is_sum() ? error : error * after; }
 
 std::string FittedConstant::error_text() const { return constant->text(error_of_value()); }
 

@@ -48,7 +48,7 @@ FitSteps::FitSteps(const std::vector<MeasuredStep>& steps, const CalibrationChoi
     const bool may = constant.owner == ConstantOwner::kStack ? choices.stack : choices.cluster;
     may_move_.push_back(may ? 1 : 0);
     limits_.push_back(range_of(constant, steps.front().scenario));
-    spreads_.push_back(constant.is_sum && constant.group == ConstantGroup::kHost
+    spreads_.push_back(constant.is_sum() && constant.group == ConstantGroup::kHost
                            ? std::min(constant.spread, most_of_step(steps, constant))
                            : constant.spread);
   }

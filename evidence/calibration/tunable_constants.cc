@@ -3,22 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
+#include "core/base/check.h"
 #include "core/base/units.h"
+#include "core/machine/cluster_json.h"
+#include "core/software/stack_json.h"
 
 namespace tpsim {
 namespace {
-
-std::string time_of_host(double seconds) { return to_string(Seconds(seconds)); }
-std::string share_text(double share) { return fmt::format("{:.3g}", share); }
-
-void scale(Seconds& time, double coordinate) { time *= std::exp(coordinate); }
-void scale_share(double& share, double coordinate) {
-  constexpr double kLeast = 0.01;
-  share = std::clamp(share * std::exp(coordinate), std::min(kLeast, share), 1.0);
-}
 
 // Sends per step and stage: one activation per forward and one gradient per backward of each
 // micro-batch.
@@ -41,151 +34,145 @@ constexpr double kSecondsPerMicroBatch = 0.02;
 constexpr double kSecondsPerTransfer = 0.01;
 constexpr double kSecondsPerStep = 0.2;  // logging, data loading, metrics of all ranks
 
-using HostTime = Seconds HostCost::*;
-template <HostTime time>
-double seconds_of(const Scenario& scenario) {
-  return (scenario.stack.host.*time).value();
-}
-template <HostTime... times>
-void scale_host(Scenario& scenario, double coordinate) {
-  (scale(scenario.stack.host.*times, coordinate), ...);
-}
-template <HostTime time>
-void add_to_host(Scenario& scenario, double coordinate) {
-  Seconds& value = scenario.stack.host.*time;
-  value = std::max(Seconds(), value + Seconds(coordinate));
-}
+constexpr double kLeastShare = 0.01;  // least share and factor of a fit
+constexpr double kLongestTime = 10;   // seconds
 
-// A host time that is fitted as a factor. The factor also scales the host times `others`.
-template <HostTime time, HostTime... others>
-constexpr TunableConstant host_factor(std::string_view key, std::string_view meaning,
-                                      double spread = kHostSpread) {
-  return {key, meaning, ConstantOwner::kStack, ConstantGroup::kHost,        spread,      false,
-          0,   10,      seconds_of<time>,      scale_host<time, others...>, time_of_host};
-}
-// A host time that is fitted as an additive change, because it may be 0.
-template <HostTime time>
-constexpr TunableConstant host_sum(std::string_view key, std::string_view meaning, double spread,
-                                   std::int64_t (*times)(const Plan&) = nullptr) {
-  return {key, meaning, ConstantOwner::kStack, ConstantGroup::kHost, spread,       true,
-          0,   10,      seconds_of<time>,      add_to_host<time>,    time_of_host, times};
-}
+constexpr auto kStack = ConstantOwner::kStack;
+constexpr auto kCluster = ConstantOwner::kCluster;
+constexpr auto kHost = ConstantGroup::kHost;
+constexpr auto kKernels = ConstantGroup::kKernels;
+constexpr auto kNetwork = ConstantGroup::kNetwork;
+constexpr auto kWhole = ConstantGroup::kWhole;
+constexpr auto kFactor = Coordinate::kFactor;
+constexpr auto kSum = Coordinate::kSum;
 
 constexpr std::array kConstants = {
-    TunableConstant{"unmodelled", "overhead not explained by the other terms",
-                    ConstantOwner::kStack, ConstantGroup::kWhole, kWholeSpread, true, 0, 1,
-                    [](const Scenario& s) { return s.stack.uncalibrated_overhead; },
-                    [](Scenario& s, double x) {
-                      s.stack.uncalibrated_overhead =
-                          std::clamp(s.stack.uncalibrated_overhead + x, 0.0, 1.0);
-                    },
-                    share_text},
-    TunableConstant{"eager_traffic", "time of non-GEMM kernels, relative to fused ones",
-                    ConstantOwner::kStack, ConstantGroup::kKernels, kKernelSpread, false, 1, 10,
-                    [](const Scenario& s) { return s.stack.eager_traffic; },
-                    [](Scenario& s, double x) {
-                      s.stack.eager_traffic =
-                          std::clamp(s.stack.eager_traffic * std::exp(x), 1.0, 10.0);
-                    },
-                    share_text},
-    TunableConstant{"flash_speed", "speed of fused attention relative to the profile",
-                    ConstantOwner::kStack, ConstantGroup::kKernels, kAttentionSpread, false, 0.01,
-                    10, [](const Scenario& s) { return s.stack.flash_speed; },
-                    [](Scenario& s, double x) {
-                      s.stack.flash_speed =
-                          std::clamp(s.stack.flash_speed * std::exp(x), 0.01, 10.0);
-                    },
-                    share_text},
-    host_factor<&HostCost::per_op>("host.per_op", "host time per kernel launch"),
-    host_factor<&HostCost::per_block_op>("host.per_block_op", "host time per kernel of a block"),
-    host_factor<&HostCost::per_collective>("host.per_collective", "host time per collective"),
-    host_factor<&HostCost::per_block_forward, &HostCost::per_block_backward>(
-        "host.per_block_forward", "host time per layer, forward (backward in proportion)"),
-    host_factor<&HostCost::per_routing_forward, &HostCost::per_routing_backward,
-                &HostCost::per_expert_forward, &HostCost::per_expert_backward>(
-        "host.per_routing_forward", "host time per router, forward (backward in proportion)"),
-    host_sum<&HostCost::per_micro_batch>("host.per_micro_batch", "host time per micro-batch",
-                                         kSecondsPerMicroBatch, micro_batches),
-    host_sum<&HostCost::per_transfer>("host.per_transfer", "overhead of a send between stages",
-                                      kSecondsPerTransfer, passes_of_micro_batches),
-    host_sum<&HostCost::per_step>("host.per_step", "host time per step", kSecondsPerStep),
-    host_factor<&HostCost::blocking_op>("host.blocking_op", "blocking launches: time per kernel"),
-    host_factor<&HostCost::blocking_collective>("host.blocking_collective",
-                                                "blocking launches: time per collective", 1.0),
-    TunableConstant{"overlap_slowdown", "slowdown of compute overlapped with a collective",
-                    ConstantOwner::kStack, ConstantGroup::kKernels, 0.4, false, 1, 10,
-                    [](const Scenario& s) { return s.stack.overlap_slowdown; },
-                    [](Scenario& s, double x) {
-                      const double more = s.stack.overlap_slowdown - 1;
-                      s.stack.overlap_slowdown = std::min(10.0, 1 + more * std::exp(x));
-                    },
-                    share_text},
-    TunableConstant{"tensor_overlap", "share of tensor-parallel collectives hidden by userbuffers",
-                    ConstantOwner::kStack, ConstantGroup::kKernels, 0.5, false, 0.01, 1,
-                    [](const Scenario& s) { return s.stack.tp_overlap; },
-                    [](Scenario& s, double x) { scale_share(s.stack.tp_overlap, x); }, share_text},
-    TunableConstant{"rank_jitter", "relative spread of a rank's step time", ConstantOwner::kStack,
-                    ConstantGroup::kWhole, 0.7, false, 1e-4, 1,
-                    [](const Scenario& s) { return s.stack.rank_jitter; },
-                    [](Scenario& s, double x) { scale_share(s.stack.rank_jitter, x); }, share_text},
-    TunableConstant{"gpu_clock", "sustained GPU clock of the site relative to the profile",
-                    ConstantOwner::kCluster, ConstantGroup::kWhole, kClockSpread, false, 0.3, 1.3,
-                    [](const Scenario& s) { return s.cluster.gpu_clock; },
-                    [](Scenario& s, double x) {
-                      s.cluster.gpu_clock = std::clamp(s.cluster.gpu_clock * std::exp(x), 0.3, 1.3);
-                    },
-                    share_text},
-    TunableConstant{"intra_node.efficiency", "efficiency of the links inside a node",
-                    ConstantOwner::kCluster, ConstantGroup::kNetwork, kLinkSpread, false, 0.01, 1,
-                    [](const Scenario& s) { return s.cluster.intra_node.efficiency; },
-                    [](Scenario& s, double x) { scale_share(s.cluster.intra_node.efficiency, x); },
-                    share_text},
-    TunableConstant{"inter_node.efficiency", "efficiency of the links between nodes",
-                    ConstantOwner::kCluster, ConstantGroup::kNetwork, kLinkSpread, false, 0.01, 1,
-                    [](const Scenario& s) { return s.cluster.inter_node.efficiency; },
-                    [](Scenario& s, double x) { scale_share(s.cluster.inter_node.efficiency, x); },
-                    share_text},
-    TunableConstant{"inter_node.latency",
-                    "latency of a hop between nodes (inside a node in proportion)",
-                    ConstantOwner::kCluster, ConstantGroup::kNetwork, kLatencySpread, false, 0, 10,
-                    [](const Scenario& s) { return s.cluster.inter_node.latency.value(); },
-                    [](Scenario& s, double x) {
-                      scale(s.cluster.inter_node.latency, x);
-                      scale(s.cluster.intra_node.latency, x);
-                    },
-                    time_of_host},
-    TunableConstant{"transfer_share", "speed of P2P between nodes relative to collectives",
-                    ConstantOwner::kCluster, ConstantGroup::kNetwork, kTransferSpread, false, 0.05,
-                    20, [](const Scenario& s) { return s.cluster.p2p_efficiency; },
-                    [](Scenario& s, double x) {
-                      s.cluster.p2p_efficiency =
-                          std::clamp(s.cluster.p2p_efficiency * std::exp(x), 0.05, 20.0);
-                    },
-                    share_text},
+    TunableConstant{"uncalibrated_overhead", kStack, kWhole, kWholeSpread, kSum},
+    TunableConstant{"eager_traffic", kStack, kKernels, kKernelSpread},
+    TunableConstant{"flash_speed", kStack, kKernels, kAttentionSpread},
+    TunableConstant{"host.per_op", kStack, kHost, kHostSpread},
+    TunableConstant{"host.per_block_op", kStack, kHost, kHostSpread},
+    TunableConstant{"host.per_collective", kStack, kHost, kHostSpread},
+    TunableConstant{"host.per_block_forward",
+                    kStack,
+                    kHost,
+                    kHostSpread,
+                    kFactor,
+                    nullptr,
+                    {"host.per_block_backward"}},
     TunableConstant{
-        "several_ranks_share", "NIC bandwidth left when several rings share a NIC",
-        ConstantOwner::kCluster, ConstantGroup::kNetwork, kLinkSpread, false, 0.01, 1,
-        [](const Scenario& s) { return s.cluster.nic_collision_efficiency; },
-        [](Scenario& s, double x) { scale_share(s.cluster.nic_collision_efficiency, x); },
-        share_text},
+        "host.per_routing_forward",
+        kStack,
+        kHost,
+        kHostSpread,
+        kFactor,
+        nullptr,
+        {"host.per_routing_backward", "host.per_expert_forward", "host.per_expert_backward"}},
+    TunableConstant{"host.per_micro_batch", kStack, kHost, kSecondsPerMicroBatch, kSum,
+                    micro_batches},
+    TunableConstant{"host.per_transfer", kStack, kHost, kSecondsPerTransfer, kSum,
+                    passes_of_micro_batches},
+    TunableConstant{"host.per_step", kStack, kHost, kSecondsPerStep, kSum},
+    TunableConstant{"host.blocking_op", kStack, kHost, kHostSpread},
+    TunableConstant{"host.blocking_collective", kStack, kHost, 1.0},
+    TunableConstant{"overlap_slowdown", kStack, kKernels, 0.4, Coordinate::kExcess},
+    TunableConstant{"tensor_overlap", kStack, kKernels, 0.5},
+    TunableConstant{"rank_jitter", kStack, kWhole, 0.7},
+    TunableConstant{"gpu_clock", kCluster, kWhole, kClockSpread},
+    TunableConstant{"intra_node.efficiency", kCluster, kNetwork, kLinkSpread},
+    TunableConstant{"inter_node.efficiency", kCluster, kNetwork, kLinkSpread},
+    TunableConstant{"inter_node.latency",
+                    kCluster,
+                    kNetwork,
+                    kLatencySpread,
+                    kFactor,
+                    nullptr,
+                    {"intra_node.latency"}},
+    TunableConstant{"p2p_efficiency", kCluster, kNetwork, kTransferSpread},
+    TunableConstant{"nic_collision_efficiency", kCluster, kNetwork, kLinkSpread},
 };
+
+FoundNumber number_at(ConstantOwner owner, StackSpec& stack, ClusterSpec& cluster,
+                      std::string_view key) {
+  const auto found = owner == kStack ? number_at(stack, key) : number_at(cluster, key);
+  TPSIM_CHECK(found.has_value(), fmt::format("{} is a number of the file", key));
+  return *found;
+}
+
+// Copies of the values of a scenario, since numbers are found in specs that may change.
+struct OwnedNumber {
+  StackSpec stack;
+  ClusterSpec cluster;
+  FoundNumber number;
+
+  explicit OwnedNumber(const TunableConstant& constant, StackSpec of_stack = {},
+                       ClusterSpec of_cluster = {})
+      : stack(std::move(of_stack)),
+        cluster(std::move(of_cluster)),
+        number(number_at(constant.owner, stack, cluster, constant.key)) {}
+  OwnedNumber(const OwnedNumber&) = delete;
+  OwnedNumber& operator=(const OwnedNumber&) = delete;
+};
+
+double least_of(const FoundNumber& number) {
+  return number.is_time() ? 0 : std::max(kLeastShare, number.range.least);
+}
+double most_of(const FoundNumber& number) {
+  return number.is_time() ? kLongestTime : number.range.most;
+}
+
+void scale(const FoundNumber& number, double factor) {
+  const double value = number.value();
+  if (number.is_time()) return number.set(value * factor);
+  number.set(std::clamp(value * factor, std::min(least_of(number), value), most_of(number)));
+}
 
 }  // namespace
 
-std::string_view name_of(ConstantOwner owner) {
-  return owner == ConstantOwner::kStack ? "stack" : "cluster";
-}
+std::string_view name_of(ConstantOwner owner) { return owner == kStack ? "stack" : "cluster"; }
 
 std::span<const TunableConstant> tunable_constants() { return kConstants; }
 
+double TunableConstant::value(const Scenario& scenario) const {
+  return OwnedNumber(*this, scenario.stack, scenario.cluster).number.value();
+}
+
+void TunableConstant::move(Scenario& scenario, double moved) const {
+  const FoundNumber number = number_at(owner, scenario.stack, scenario.cluster, key);
+  const double now = number.value();
+  switch (coordinate) {
+    case Coordinate::kFactor: scale(number, std::exp(moved)); break;
+    case Coordinate::kSum: number.set(std::clamp(now + moved, 0.0, most_of(number))); break;
+    case Coordinate::kExcess:
+      number.set(std::min(most_of(number), 1 + (now - 1) * std::exp(moved)));
+      break;
+  }
+  for (const std::string_view other : scaled_too) {
+    if (other.empty()) continue;
+    scale(number_at(owner, scenario.stack, scenario.cluster, other), std::exp(moved));
+  }
+}
+
+std::string TunableConstant::text(double value) const {
+  return OwnedNumber(*this).number.is_time() ? to_string(Seconds(value))
+                                             : fmt::format("{:.3g}", value);
+}
+
+std::string TunableConstant::meaning() const {
+  std::string text(OwnedNumber(*this).number.meaning);
+  if (text.ends_with(']')) text.erase(text.rfind(" ["));  // the default of files
+  return text;
+}
+
 CoordinateRange range_of(const TunableConstant& constant, const Scenario& scenario) {
-  const double value = constant.value(scenario);
-  if (constant.is_sum) return {constant.least - value, constant.most - value};
-  // overlap_slowdown is at least 1. Its excess over 1 is fitted as a logarithm, which needs no
-  // lower limit.
-  if (constant.key == "overlap_slowdown" || value <= 0) return {-10, 10};
-  return {std::min(0.0, std::log(constant.least / value)),
-          std::max(0.0, std::log(constant.most / value))};
+  constexpr CoordinateRange kAny = {-10, 10};
+  const OwnedNumber owned(constant, scenario.stack, scenario.cluster);
+  const double value = owned.number.value(), most = most_of(owned.number);
+  if (constant.is_sum()) return {-value, most - value};
+  // An excess is fitted as a logarithm, which needs no lower limit.
+  if (constant.coordinate == Coordinate::kExcess || value <= 0) return kAny;
+  return {std::min(0.0, std::log(least_of(owned.number) / value)),
+          std::max(0.0, std::log(most / value))};
 }
 
 }  // namespace tpsim

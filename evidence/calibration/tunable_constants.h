@@ -1,9 +1,10 @@
 // Physical constants of a stack and a cluster that a calibration may change.
 //
-// Each constant has a fitted coordinate, which is 0 at the constant's present value. The coordinate
-// is the logarithm of a factor, or a change in the constant's unit.
+// Each constant has a fitted coordinate, which is 0 at the constant's present value. Value, range
+// and meaning of a constant come from the field list of its file.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -21,26 +22,32 @@ std::string_view name_of(ConstantOwner owner);  // "stack" or "cluster"
 // Part of the step time that a constant affects. Prediction intervals have one spread per group.
 enum class ConstantGroup : std::uint8_t { kHost, kKernels, kNetwork, kWhole };
 
+enum class Coordinate : std::uint8_t {
+  kFactor,  // logarithm of a factor on the value
+  kSum,     // change of the value, in its unit; for values that may be 0
+  kExcess,  // logarithm of a factor on the excess over 1
+};
+
 struct TunableConstant {
-  std::string_view key;      // key in the file: "host.per_op"
-  std::string_view meaning;  // "issue one kernel"
+  std::string_view key;  // path in the file: "host.per_op"
   ConstantOwner owner{};
   ConstantGroup group{};
-  // Standard deviation of the coordinate's prior.
-  double spread = 0;
-  // Whether the coordinate is added to the value. Otherwise it is the logarithm of a factor.
-  bool is_sum = false;
-  double least = 0, most = 1e9;  // limits of the value
-  double (*value)(const Scenario&) = nullptr;
-  void (*move)(Scenario&, double coordinate) = nullptr;
-  std::string (*text)(double value) = nullptr;
+  double spread = 0;  // standard deviation of the coordinate's prior
+  Coordinate coordinate = Coordinate::kFactor;
   // Returns how many times a step of the plan contains this host time; null: once.
   std::int64_t (*times)(const Plan&) = nullptr;
+  std::array<std::string_view, 3> scaled_too = {};  // keys of the same file with the same factor
+
+  bool is_sum() const { return coordinate == Coordinate::kSum; }
+  double value(const Scenario& scenario) const;
+  void move(Scenario& scenario, double moved) const;
+  std::string text(double value) const;  // with its unit
+  std::string meaning() const;
 };
 
 std::span<const TunableConstant> tunable_constants();
 
-// Returns the range of the coordinate for which the value stays between `least` and `most`.
+// Returns the range of the coordinate for which the value stays in the range of its file.
 CoordinateRange range_of(const TunableConstant& constant, const Scenario& scenario);
 
 }  // namespace tpsim

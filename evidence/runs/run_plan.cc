@@ -85,7 +85,7 @@ Result<Precision> precision_of(const PublishedRun& run, const StackSpec& stack) 
 
 Result<int> zero_of(const PublishedRun& run, const StackSpec& stack, int otherwise) {
   // DeepSpeed's bf16 optimizer is configured as ZeRO stage 0, but shards its state like stage 1.
-  if (stack.parts.sync == DataParallelSync::kBf16Optimizer) return 1;
+  if (stack.parts.data_parallel_sync == DataParallelSync::kBf16Optimizer) return 1;
   if (run.zero.empty()) return otherwise;
   if (run.zero.find(kOwnZeroOne) != std::string::npos) return 1;
   if (run.zero.size() == 1 && run.zero[0] >= '0' && run.zero[0] <= '3') return run.zero[0] - '0';
@@ -117,7 +117,7 @@ bool is_flash_kernel(AttentionKernel kernel) {
 }
 
 Result<AttentionKind> attention_of(const std::string& text, const StackSpec& stack) {
-  if (writes_scores(stack.parts.attention)) return AttentionKind::kUnfused;
+  if (writes_scores(stack.parts.attention_kernel)) return AttentionKind::kUnfused;
   if (text.empty() || text == name_of(AttentionKind::kFlash)) return AttentionKind::kFlash;
   if (text == name_of(AttentionKind::kUnfused)) return AttentionKind::kUnfused;
   return bad_input(fmt::format("attention '{}' is not modelled", text));
@@ -126,7 +126,7 @@ Result<AttentionKind> attention_of(const std::string& text, const StackSpec& sta
 // Whether the software has no FlashAttention for the dtype: its kernels and cuDNN's have 16-bit
 // operands. PyTorch's scaled_dot_product_attention has an fp32 kernel that keeps no scores.
 bool lacks_flash_kernel(const StackSpec& stack, DType dtype) {
-  const bool has_torch_modules = stack.parts.norm == KernelFusion::kTorch;
+  const bool has_torch_modules = stack.parts.norm_kernel == KernelFusion::kTorch;
   return dtype == DType::kFloat32 && !has_torch_modules;
 }
 
@@ -171,7 +171,8 @@ Result<PartValues> parts_of(const PublishedRun& run, const StackSpec& stack) {
     parts[part] = *value;
   }
   // "unfused" attention means PyTorch's ops, unless the stack's own kernel is already unfused.
-  if (run.attention == name_of(AttentionKind::kUnfused) && is_flash_kernel(stack.parts.attention)) {
+  if (run.attention == name_of(AttentionKind::kUnfused) &&
+      is_flash_kernel(stack.parts.attention_kernel)) {
     parts.try_emplace(StackPart::kAttentionKernel,
                       static_cast<std::int64_t>(AttentionKernel::kTorch));
   }

@@ -104,7 +104,7 @@ std::span<const RunColumn> all_columns() {
       const bool is_stated =
           std::find(kStatedAbove.begin(), kStatedAbove.end(), row.setting) != kStatedAbove.end();
       // The pipeline split is stated by the column stage_split.
-      if (!is_stated && row.kind != SettingKind::kList) all.push_back({row.key, row.setting});
+      if (!is_stated && row.kind != FieldKind::kList) all.push_back({row.key, row.setting});
     }
     for (const PartRow& row : part_rows()) all.push_back({row.key, row.part});
     return all;

@@ -85,7 +85,7 @@ LaunchOptions accelerate_arguments(const PlanFile& file, const SoftwareParts& pa
               plan.attention == AttentionKind::kFlash ? "flash_attention_2" : "eager");
   // The default depends on the version of PyTorch (OptimizerNames in training_args.py).
   options.add("--optim",
-              parts.optimizer == KernelFusion::kFused ? "adamw_torch_fused" : "adamw_torch");
+              parts.optimizer_kernel == KernelFusion::kFused ? "adamw_torch_fused" : "adamw_torch");
   if (parts.compile) options.add("--torch_compile", "true");
   return options;
 }

@@ -30,18 +30,18 @@ std::string refusal_of(const Plan& plan, const SettingValue& value, const Settin
 
 std::vector<std::int64_t> words_of(const SettingRow& row) {
   std::vector<std::int64_t> values;
-  for (const SettingWord& word : row.words) values.push_back(word.value);
+  for (const FieldWord& word : row.words) values.push_back(word.value);
   return values;
 }
 
 // Returns numbers to offer for a part that accepts numbers.
 std::vector<std::int64_t> usual_numbers(const PartRow& row, const Scenario& scenario,
                                         const Plan& plan) {
-  if (row.is_ratio) return {1000, 1100, 1250, 1500, 2000, 3000, 4000};
+  if (row.kind == FieldKind::kWordOrRatio) return {1000, 1100, 1250, 1500, 2000, 3000, 4000};
   const std::int64_t most =
       row.part == StackPart::kOffloadLayers ? scenario.model.layers : gpu_count(plan);
   std::vector<std::int64_t> numbers;
-  for (std::int64_t n = 1; n <= std::min(most, row.most_count); n *= 2) numbers.push_back(n);
+  for (std::int64_t n = 1; n <= std::min(most, row.most); n *= 2) numbers.push_back(n);
   return numbers;
 }
 
@@ -72,28 +72,30 @@ std::vector<KnobValue> setting_values(const Plan& plan, const SettingRow& row,
   return values;
 }
 
-bool contains_word(const PartRow& row, std::int64_t value, const PartWord& word) {
-  if (!row.is_set || word.value == 0) return value == word.value;
+bool contains_word(const PartRow& row, std::int64_t value, const FieldWord& word) {
+  if (row.kind != FieldKind::kSet || word.value == 0) return value == word.value;
   return (value & word.value) == word.value;
 }
 
 std::vector<KnobValue> part_values(const PartRow& row, const Scenario& scenario, const Plan& plan) {
   const std::int64_t present = row.get(scenario.stack);
   std::vector<KnobValue> values;
-  for (const PartWord& word : row.words) {
+  for (const FieldWord& word : row.words) {
     std::int64_t value = word.value;
-    if (row.is_set && value != 0) {
+    if (row.kind == FieldKind::kSet && value != 0) {
       value = contains_word(row, present, word) ? present & ~value : present | value;
     }
     values.push_back({value, std::string(word.word), ""});
   }
   std::vector<std::int64_t> numbers;
-  if (row.is_ratio || row.most_count > 0) numbers = usual_numbers(row, scenario, plan);
+  const bool takes_numbers =
+      row.kind == FieldKind::kWordOrRatio || row.kind == FieldKind::kWordOrCount;
+  if (takes_numbers) numbers = usual_numbers(row, scenario, plan);
   const auto is_listed = [&](std::int64_t number) {
     return std::any_of(values.begin(), values.end(),
                        [&](const KnobValue& one) { return one.value == number; });
   };
-  if (!row.is_set && !is_listed(present)) numbers.push_back(present);
+  if (row.kind != FieldKind::kSet && !is_listed(present)) numbers.push_back(present);
   std::sort(numbers.begin(), numbers.end());
   for (const std::int64_t number : numbers) {
     if (!is_listed(number)) values.push_back({number, text_of(row, number), ""});

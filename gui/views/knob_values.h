@@ -34,6 +34,6 @@ std::vector<KnobValue> setting_values(const Plan& plan, const SettingRow& row,
 std::vector<KnobValue> part_values(const PartRow& row, const Scenario& scenario, const Plan& plan);
 
 // Whether the word of a set is in the value.
-bool contains_word(const PartRow& row, std::int64_t value, const PartWord& word);
+bool contains_word(const PartRow& row, std::int64_t value, const FieldWord& word);
 
 }  // namespace tpsim::gui

@@ -94,7 +94,7 @@ bool can_shard_sequence(const Plan& plan, const ModelSpec& model) {
 std::vector<std::int64_t> legal_words(const Plan& plan, const SettingRow& row,
                                       const ModelSpec& model, std::int64_t gpus) {
   std::vector<std::int64_t> values;
-  for (const SettingWord& word : row.words) {
+  for (const FieldWord& word : row.words) {
     const Plan next = turned(plan, row.setting, word.value, model, gpus);
     if (row.get(next) == word.value && validate(next, model).ok()) values.push_back(word.value);
   }

@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 5> kFigures = {"step", "gib", "oom", "tfl
 
 const SettingRow* number_called(std::string_view name) {
   for (const SettingRow& row : setting_rows()) {
-    if (row.kind == SettingKind::kNumber && row.tag == name) return &row;
+    if (row.kind == FieldKind::kNumber && row.tag == name) return &row;
   }
   return nullptr;
 }
@@ -29,9 +29,9 @@ const SettingRow* number_called(std::string_view name) {
 // Returns the setting value that a filter word names: by its tag ("no-sp", "offload"), else the
 // first setting that has the word as a value.
 std::optional<SettingValue> value_called(std::string_view name) {
-  for (const auto text : {&SettingWord::tag, &SettingWord::word}) {
+  for (const auto text : {&FieldWord::tag, &FieldWord::word}) {
     for (const SettingRow& row : setting_rows()) {
-      for (const SettingWord& word : row.words) {
+      for (const FieldWord& word : row.words) {
         if (word.*text == name) return SettingValue{row.setting, word.value};
       }
     }

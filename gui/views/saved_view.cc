@@ -6,8 +6,7 @@
 #include "core/json/json_fields.h"
 #include "core/model/model_json.h"
 #include "core/scenario/plan_json.h"
-#include "core/software/part_fields.h"
-#include "core/software/setting_fields.h"
+#include "core/software/field_json.h"
 
 namespace tpsim::gui {
 namespace {

@@ -16,12 +16,12 @@ struct HeadCopies {
 };
 
 bool is_compiled(const StackSpec& stack) {
-  return stack.compiles_loss && stack.parts.compile && !stack.training.wide_logits;
+  return stack.compiles_loss && stack.parts.compile && !copies_logits(stack.training);
 }
 
 HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
   const auto narrow = static_cast<double>(size_of(plan.dtype));
-  const double traced = narrow + (stack.training.wide_logits ? 4 : 0);
+  const double traced = narrow + (copies_logits(stack.training) ? 4 : 0);
   constexpr double kChunks = 8;  // parts of the tokens
   const auto others = static_cast<double>(plan.degrees.tp - 1);
   switch (stack.parts.loss_head) {
@@ -36,7 +36,7 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
     // A compiled loss saves the logits themselves.
     case LossHead::kInModel:
     case LossHead::kEager: {
-      const double each = stack.training.wide_logits ? 4 : narrow;
+      const double each = copies_logits(stack.training) ? 4 : narrow;
       const bool keeps_logits = stack.parts.loss_head == LossHead::kEager && !is_compiled(stack);
       const double logits = keeps_logits ? narrow : 0;
       return {logits + each - traced, (others > 0 ? 3 : 2) * each};
@@ -44,7 +44,7 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
     case LossHead::kGathered: return {(others + 1) * (narrow + 4) - traced, (others + 1) * 8};
     case LossHead::kChunked: return {traced / kChunks - traced, 0};
     // The model's logits and the shifted copy that the kernel overwrites.
-    case LossHead::kFused: return {2 * (stack.training.wide_logits ? 4 : narrow) - traced, 0};
+    case LossHead::kFused: return {2 * (copies_logits(stack.training) ? 4 : narrow) - traced, 0};
   }
   return {};
 }

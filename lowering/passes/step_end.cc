@@ -90,7 +90,8 @@ void gather_narrow_weights(LoweredLayer& layer, const StepEndInputs& inputs) {
 }
 
 void reduce_in_buckets(LoweredLayer& layer, const StepEndInputs& inputs) {
-  const bool has_owners = inputs.scenario.stack.parts.sync == DataParallelSync::kOwners;
+  const bool has_owners =
+      inputs.scenario.stack.parts.data_parallel_sync == DataParallelSync::kOwners;
   const double bucket = bucket_bytes(inputs);
   for (LoweredCollective& record : layer.collectives) {
     const bool is_gather = record.kind == CollectiveKind::kAllGather && is_parameter_gather(record);

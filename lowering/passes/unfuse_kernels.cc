@@ -54,7 +54,7 @@ void unfuse_phase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase pha
     op.traffic = kernel.traffic;
     op.launches = kernel.launches * (is_launched_by_expert(op, stack.parts) ? experts : 1);
     op.uncalibrated = uncalibrated_factor(op, stack);
-    op.attention = stack.parts.attention;
+    op.attention = stack.parts.attention_kernel;
     const bool in_loop = stack.parts.expert_kernel == ExpertKernel::kLooped;
     if (in_loop && is_grouped_product(op)) loop_over_experts(op);
     if (!is_saved) return;

@@ -113,7 +113,7 @@ bool is_plain(Kernel kernel, const StackSpec& stack) {
 // Whether separate ops multiply the activation by the router weights. Megatron-Core fuses this
 // multiplication into SwiGLU only.
 bool weighs_apart(const OpRecord& op, const StackSpec& stack) {
-  return stack.parts.activation == ActivationKernel::kFusedSwiglu &&
+  return stack.parts.activation_kernel == ActivationKernel::kFusedSwiglu &&
          stack.parts.expert_weighting == ExpertWeighting::kActivation &&
          op.label.part == ModelPart::kExpertActivation &&
          op.key.variant >> 1 == static_cast<int>(MlpKind::kReluSquared);
@@ -124,12 +124,13 @@ bool weighs_apart(const OpRecord& op, const StackSpec& stack) {
 bool outside_megatrons_softmax(const OpRecord& op, const SoftwareParts& parts) {
   const bool is_supported =
       dim_of(op.key, ScoreDim::kMatrices) % 4 == 0 && op.key.dtype != DType::kFloat32;
-  return parts.attention == AttentionKernel::kMegatron && !is_supported;
+  return parts.attention_kernel == AttentionKernel::kMegatron && !is_supported;
 }
 
 // Whether all elementwise ops are plain, as in the modules of transformers.
 bool has_plain_modules(const SoftwareParts& parts) {
-  return parts.norm == KernelFusion::kTorch && parts.activation == ActivationKernel::kTorch;
+  return parts.norm_kernel == KernelFusion::kTorch &&
+         parts.activation_kernel == ActivationKernel::kTorch;
 }
 
 // Whether a separate op adds the bias of a linear layer. Megatron's layers leave it to the next op
@@ -144,7 +145,7 @@ bool is_rms_norm(const OpRecord& op) {
 
 // LayerNorm has no extra passes, because PyTorch's LayerNorm is a fused kernel.
 Passes norm_passes(const OpRecord& op, const StackSpec& stack, const Passes& plain) {
-  return is_plain(stack.parts.norm, stack) && is_rms_norm(op) ? plain : Passes{};
+  return is_plain(stack.parts.norm_kernel, stack) && is_rms_norm(op) ? plain : Passes{};
 }
 
 // Autograd adds the residual's gradient with a separate op: two reads and a write, instead of one
@@ -152,7 +153,7 @@ Passes norm_passes(const OpRecord& op, const StackSpec& stack, const Passes& pla
 Passes norm_backward_passes(const OpRecord& op, const StackSpec& stack) {
   Passes passes = norm_passes(op, stack, kRmsNormBackward);
   const bool has_residual = (op.key.variant & 2) != 0;
-  if (stack.parts.compile && stack.parts.norm == KernelFusion::kTorch && is_rms_norm(op)) {
+  if (stack.parts.compile && stack.parts.norm_kernel == KernelFusion::kTorch && is_rms_norm(op)) {
     passes = kCompiledNormBackward;
     if (has_residual) passes.narrow += 1;
     return passes;
@@ -194,9 +195,9 @@ Passes torch_permutation(const OpRecord& op) {
 // Whether unfused attention is written out in PyTorch's ops. Software whose own kernel is
 // FlashAttention and whose other modules are plain ops has no fused softmax.
 bool writes_out_softmax(const SoftwareParts& parts) {
-  if (parts.attention == AttentionKernel::kTorch) return true;
-  const bool has_softmax_kernel = parts.attention == AttentionKernel::kMegatron ||
-                                  parts.attention == AttentionKernel::kFusedSoftmax;
+  if (parts.attention_kernel == AttentionKernel::kTorch) return true;
+  const bool has_softmax_kernel = parts.attention_kernel == AttentionKernel::kMegatron ||
+                                  parts.attention_kernel == AttentionKernel::kFusedSoftmax;
   return !has_softmax_kernel && has_plain_modules(parts);
 }
 
@@ -204,7 +205,7 @@ bool writes_out_softmax(const SoftwareParts& parts) {
 std::optional<Passes> autocast_passes(const OpRecord& op, const StackSpec& stack) {
   const bool is_autocast = stack.parts.master_weights == MasterWeights::kAutocast;
   if (!is_autocast || op.key.dtype == DType::kFloat32) return std::nullopt;
-  const bool plain = is_plain(stack.parts.norm, stack) && is_rms_norm(op);
+  const bool plain = is_plain(stack.parts.norm_kernel, stack) && is_rms_norm(op);
   const bool compile = stack.parts.compile;
   switch (op.key.kind) {
     case OpKind::kNormForward:
@@ -235,21 +236,22 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack, ActivationOps activ
   if (const std::optional<Passes> autocast = autocast_passes(op, stack)) return *autocast;
   if (const auto formula = formula_passes(op, stack, activation)) return *formula;
   const SoftwareParts& parts = stack.parts;
-  const bool fuses_swiglu = parts.activation == ActivationKernel::kFused ||
-                            parts.activation == ActivationKernel::kFusedSwiglu;
+  const bool fuses_swiglu = parts.activation_kernel == ActivationKernel::kFused ||
+                            parts.activation_kernel == ActivationKernel::kFusedSwiglu;
   const bool plain_swiglu = !fuses_swiglu && !parts.compile;
-  const bool part_fused = parts.activation == ActivationKernel::kFusedSwiglu &&
+  const bool part_fused = parts.activation_kernel == ActivationKernel::kFusedSwiglu &&
                           op.key.variant == static_cast<std::uint8_t>(MlpKind::kClampedSwiglu);
-  const bool weighs_biases =
-      parts.activation == ActivationKernel::kFusedSwiglu && op.label.part == ModelPart::kExperts;
-  const bool plain_gelu = is_plain(parts.activation, stack);
+  const bool weighs_biases = parts.activation_kernel == ActivationKernel::kFusedSwiglu &&
+                             op.label.part == ModelPart::kExperts;
+  const bool plain_gelu = is_plain(parts.activation_kernel, stack);
   const bool plain_softmax = writes_out_softmax(parts);
   const bool eager_loss = parts.loss_head == LossHead::kEager ||
                           parts.loss_head == LossHead::kGathered ||
                           parts.loss_head == LossHead::kInModel;
   const bool is_relu = op.key.variant >> 1 == static_cast<int>(MlpKind::kRelu);
   const bool has_bias = adds_bias_apart(op, parts);
-  const bool plain_head_norm = is_plain(parts.norm, stack);  // of q and k, almost always RMSNorm
+  const bool plain_head_norm =
+      is_plain(parts.norm_kernel, stack);  // of q and k, almost always RMSNorm
   switch (op.key.kind) {
     case OpKind::kNormForward: return norm_passes(op, stack, kRmsNormForward);
     case OpKind::kNormBackward: return norm_backward_passes(op, stack);
@@ -258,8 +260,8 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack, ActivationOps activ
     case OpKind::kColumnBias: return weighs_biases ? kExpertBias : Passes{};
     case OpKind::kColumnBiasGradient: return weighs_biases ? kExpertBiasGradient : Passes{};
     case OpKind::kRotary:
-      if (parts.rotary == RotaryKernel::kTorchComplex) return kComplexRotary;
-      return is_plain(parts.rotary, stack) ? kRotary : Passes{};
+      if (parts.rotary_kernel == RotaryKernel::kTorchComplex) return kComplexRotary;
+      return is_plain(parts.rotary_kernel, stack) ? kRotary : Passes{};
     case OpKind::kSwigluForward:
       if (part_fused) return kClampedForward;
       return plain_swiglu ? kSwigluForward : Passes{};
@@ -280,10 +282,13 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack, ActivationOps activ
       if (plain_softmax && parts.compile) return kCompiledSoftmaxBackward;
       return plain_softmax ? kSoftmaxBackward : Passes{};
     case OpKind::kBiasResidual:
-      return is_plain(parts.residual, stack) && has_bias ? kBiasResidual : Passes{};
-    case OpKind::kDropoutForward: return is_plain(parts.residual, stack) ? kDropout : Passes{};
-    case OpKind::kRouteForward: return is_plain(parts.router, stack) ? kRouteForward : Passes{};
-    case OpKind::kRouteBackward: return is_plain(parts.router, stack) ? kRouteBackward : Passes{};
+      return is_plain(parts.residual_kernel, stack) && has_bias ? kBiasResidual : Passes{};
+    case OpKind::kDropoutForward:
+      return is_plain(parts.residual_kernel, stack) ? kDropout : Passes{};
+    case OpKind::kRouteForward:
+      return is_plain(parts.router_kernel, stack) ? kRouteForward : Passes{};
+    case OpKind::kRouteBackward:
+      return is_plain(parts.router_kernel, stack) ? kRouteBackward : Passes{};
     case OpKind::kPermuteTokens:
     case OpKind::kUnpermuteTokens:
       if (parts.permute == PermuteKernel::kTorch) return torch_permutation(op);
@@ -294,7 +299,7 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack, ActivationOps activ
     case OpKind::kScanBackward:
       return {0, 0, static_cast<std::int64_t>(scan_kernels(op.key).size())};
     case OpKind::kAdamW:
-      if (is_plain(parts.optimizer, stack)) return kAdamW;
+      if (is_plain(parts.optimizer_kernel, stack)) return kAdamW;
       return stack.scales_loss && op.key.dtype == DType::kFloat16 ? kUnscaledAdamW : Passes{};
     case OpKind::kVocabSums:
       if (eager_loss) return kLogSoftmax;

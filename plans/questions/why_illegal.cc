@@ -118,7 +118,7 @@ std::string numbers_of(const Scenario& scenario, const SearchSpace& space,
     }
   }
   for (const SettingRow& row : setting_rows()) {
-    if (row.kind != SettingKind::kList && reason == tpsim::refusal_reason(row.setting)) {
+    if (row.kind != FieldKind::kList && reason == tpsim::refusal_reason(row.setting)) {
       return values_text(scenario, row.setting);
     }
   }

@@ -46,7 +46,7 @@ std::vector<std::int64_t> tried_values(const StackChoices& choices, const Search
   tried = without_excluded(std::move(tried));
   if (!tried.empty()) return tried;
   std::vector<std::int64_t> all;
-  for (const SettingWord& word : row.words) all.push_back(word.value);
+  for (const FieldWord& word : row.words) all.push_back(word.value);
   return without_excluded(std::move(all));
 }
 

@@ -53,7 +53,7 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   saved.logits = linear_forward(context_, inside, table_.parameters().front(), kLogits);
   store_.end_forward(table_);
 
-  if (context_.options.wide_logits) saved.logits = converted(saved.logits, DType::kFloat32);
+  if (copies_logits(context_.options)) saved.logits = converted(saved.logits, DType::kFloat32);
   shape_logits(saved);
 
   if (context_.options.online_loss) {
@@ -140,7 +140,7 @@ Tensor Head::backward(float scale, HeadSaved saved) {
   context_.device.run(CrossEntropyBackward{saved.logits, saved.max, saved.sums, saved.labels,
                                            sizes.vocab_begin, sizes.vocab_columns, scale, kLoss});
   shape_logits_backward(saved);
-  if (context_.options.wide_logits) saved.logits = converted(saved.logits, context_.plan.dtype);
+  if (copies_logits(context_.options)) saved.logits = converted(saved.logits, context_.plan.dtype);
   store_.begin_backward(table_);
   Parameter& table = table_.parameters().front();
   Tensor dx = linear_input_gradient(context_, saved.logits, table, kLogits);

@@ -14,7 +14,7 @@ namespace tpsim {
 struct HeadSaved {
   NormSaved norm;
   Tensor x;          // after the norm, [seq_share, batch, hidden]
-  Tensor logits;     // [seq, batch, vocab / tp], fp32 with options.wide_logits
+  Tensor logits;     // [seq, batch, vocab / tp], fp32 if LogitsDtype::kFloat32
   Tensor capped;     // with logit_cap: a copy of the capped logits
   Tensor max, sums;  // [T], [2, T] fp32
   Tensor labels;     // [seq, batch] int32

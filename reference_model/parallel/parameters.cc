@@ -135,7 +135,7 @@ ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRo
     const std::int64_t begin = end;
     end = round_up(begin + spec.shape.elements(), kAlignment);
     const OptimizerKind updater =
-        updater_of(context_.options.optimizer, is_block_matrix(spec, role));
+        updater_of(context_.options.optimizer_kind, is_block_matrix(spec, role));
     append(unit.segments_, {begin, end, updater, spec.shape.rank() >= 2,
                             !unit.repeats_first_stage() && (!replicated || sharers.rank() == 0)});
     unit.parameters_.push_back({.spec = std::move(spec), .offset = begin, .updater = updater});
@@ -278,7 +278,7 @@ void ParameterStore::end_forward(ParameterUnit& unit) { release_weights(unit); }
 
 void ParameterStore::begin_backward(ParameterUnit& unit) {
   gather_weights(unit);
-  const bool separate = !context_.options.fused_gradient_accumulation;
+  const bool separate = !fuses_accumulation(context_.options);
   if (!keeps_shares(unit) && !separate) {
     bind_gradients(unit, unit.gradients);
     return;

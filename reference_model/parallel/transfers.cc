@@ -7,8 +7,8 @@ namespace {
 
 bool in_parts(const RankContext& context, const Tensor& x) {
   const std::int64_t tp = context.plan.degrees.tp;
-  return context.options.scatter_gather_transfers && !context.plan.sequence_parallel && tp > 1 &&
-         x.elements() % tp == 0;
+  return context.options.pipeline_sends == PipelineSends::kScattered &&
+         !context.plan.sequence_parallel && tp > 1 && x.elements() % tp == 0;
 }
 
 Tensor part_of(const RankContext& context, const Tensor& x) {

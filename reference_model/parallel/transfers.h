@@ -2,7 +2,7 @@
 // activations and their gradients between pipeline stages (send_forward, recv_forward,
 // send_backward, recv_backward in Megatron's p2p_communication).
 //
-// With scatter_gather_transfers each tensor-parallel rank sends a 1 / tp slice, and the receivers
+// With PipelineSends::kScattered each tensor-parallel rank sends a 1 / tp slice, and the receivers
 // all-gather the slices in their tensor group: less traffic between nodes, more inside a node.
 #pragma once
 

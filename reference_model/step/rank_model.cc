@@ -76,7 +76,7 @@ RankModel::RankModel(const RankContext& context, OptimizerSettings settings)
     : context_(context), store_(context_), optimizer_(context_, store_, settings) {
   const Plan& plan = context_.plan;
   if (splits_backward(plan.schedule)) {
-    TPSIM_CHECK(context_.options.fused_gradient_accumulation,
+    TPSIM_CHECK(fuses_accumulation(context_.options),
                 "a split backward needs fused gradient accumulation");
     context_.weight_gradients = &weight_gradients_;
   }

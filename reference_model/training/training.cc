@@ -26,7 +26,7 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
                  "tpsim cannot train q/k norms over all heads at once with tp > 1 yet", "",
                  "choose --tp 1"};
   }
-  const OptimizerRow& optimizer = row_of(run.options.optimizer);
+  const OptimizerRow& optimizer = row_of(run.options.optimizer_kind);
   if (run.plan.offload == Offload::kOptimizer && !optimizer.can_offload) {
     return bad_input(fmt::format("tpsim cannot offload the state of {} yet", optimizer.title), "",
                      "use --offload none, or --optimizer adamw");
@@ -78,8 +78,8 @@ Status check_recordable(const TrainingRun& run) {
     obstacle = "it has collectives or P2P between ranks";
   } else if (model.hidden_dropout > 0 || model.attention_dropout > 0) {
     obstacle = "dropout needs other random numbers in each replay";
-  } else if (!run.options.fused_gradient_accumulation) {
-    obstacle = "gradients accumulate outside the GEMMs (needs fused_gradient_accumulation)";
+  } else if (!fuses_accumulation(run.options)) {
+    obstacle = "gradients accumulate outside the GEMMs (needs --gradient-accumulation fused)";
   } else if (!alternates(pipeline_shape(run.plan))) {
     obstacle = "several micro-batches are in flight at once (use --schedule 1f1b)";
   } else if (run.balance.auxiliary_loss > 0 || counts_experts(run)) {

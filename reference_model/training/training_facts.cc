@@ -61,7 +61,7 @@ RunFacts facts_of(const TrainingRun& run, const TokenSource& tokens) {
       {"dtype", precision_text(run.plan)},
       {"gradient dtype", std::string(name_of(run.plan.gradient_dtype))},
       {"global batch", std::to_string(run.plan.global_batch)},
-      {"optimizer", std::string(row_of(run.options.optimizer).title)},
+      {"optimizer", std::string(row_of(run.options.optimizer_kind).title)},
       {"lr", text(optimizer.rate)},
       {"betas", text(optimizer.beta1) + "," + text(optimizer.beta2)},
       {"eps", text(optimizer.epsilon)},
@@ -71,7 +71,7 @@ RunFacts facts_of(const TrainingRun& run, const TokenSource& tokens) {
       {"tokens", tokens.description()},
   };
   std::copy(rest.begin(), rest.end(), std::back_inserter(facts));
-  if (run.options.optimizer == OptimizerKind::kMuon) {
+  if (run.options.optimizer_kind == OptimizerKind::kMuon) {
     facts.push_back({"momentum", text(optimizer.momentum)});
     facts.push_back({"muon tp mode", std::string(name_of(run.options.muon_tp_mode))});
   }

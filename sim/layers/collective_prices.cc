@@ -24,7 +24,7 @@ Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan
   const std::int64_t shards = shard_ranks(scenario(), plan);
   const bool in_shards = record.group == GroupKind::kData && shards < group.ranks;
   const GroupPlacement inner = in_shards ? shard_placement(group, shards) : group;
-  const DataParallelSync sync = scenario().stack.parts.sync;
+  const DataParallelSync sync = scenario().stack.parts.data_parallel_sync;
   const bool owned = sync == DataParallelSync::kOwners && moves_slices(record);
   const bool reduces =
       record.kind != CollectiveKind::kAllGather && record.kind != CollectiveKind::kBroadcast;

@@ -68,10 +68,10 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   // before dp ranks. pp also changes the size of an owner's broadcast.
   // Owners of whole tensors share the blocks of a stage.
   const bool has_owners =
-      key.zero == 1 && row_of(scenario.stack.training.optimizer).needs_whole_matrices;
+      key.zero == 1 && row_of(scenario.stack.training.optimizer_kind).needs_whole_matrices;
   const bool placed_by_pp = kind == LayerKind::kWordEmbeddings ||
                             plan.rank_order == RankOrder::kTpPpDp || has_owners ||
-                            scenario.stack.parts.sync == DataParallelSync::kOwners;
+                            scenario.stack.parts.data_parallel_sync == DataParallelSync::kOwners;
   if (placed_by_pp) key.degrees.pp = plan.degrees.pp;
   return key;
 }

@@ -66,7 +66,7 @@ Scenario with_blocking_launches(Scenario scenario) {
 // Resolves kFusedUnscaled: the fused rotary kernel does not support scaled cosines and sines, so
 // models with such a scale run plain ops.
 Scenario with_rotary_kernel(Scenario scenario) {
-  RotaryKernel& rotary = scenario.stack.parts.rotary;
+  RotaryKernel& rotary = scenario.stack.parts.rotary_kernel;
   if (rotary != RotaryKernel::kFusedUnscaled) return scenario;
   const bool turns = scenario.model.attention.position == PositionKind::kRotary;
   const bool scaled = turns && rotary_table(scenario.model).magnitude != 1;

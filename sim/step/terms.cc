@@ -55,7 +55,7 @@ std::string update_text(const OptimizerRow& optimizer, const Scenario& s, const 
 }
 
 Words optimizer_words(const Scenario& s, const Plan& plan) {
-  const OptimizerRow& optimizer = row_of(s.stack.training.optimizer);
+  const OptimizerRow& optimizer = row_of(s.stack.training.optimizer_kind);
   const std::string shares =
       fmt::format("ZeRO {} over dp = {}{}", plan.zero, plan.degrees.dp,
                   plan.degrees.cp > 1 ? fmt::format(" x cp = {}", plan.degrees.cp) : "");
@@ -225,52 +225,7 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
   return {};
 }
 
-template <StackPart... parts>
-constexpr std::array kParts = {parts...};
-
 }  // namespace
-
-std::span<const StackPart> options_affecting(StepTerm term) {
-  using P = StackPart;
-  switch (term) {
-    case StepTerm::kMatmul: return kParts<P::kGradientAccumulation, P::kRecomputeModules>;
-    case StepTerm::kAttention: return kParts<P::kAttentionKernel, P::kRecomputeModules>;
-    case StepTerm::kElementwise:
-      return kParts<P::kNormKernel, P::kRotaryKernel, P::kActivationKernel, P::kResidualKernel,
-                    P::kResidualGradient, P::kLossHead, P::kLogitsDtype, P::kGradientAccumulation,
-                    P::kCompile, P::kRecomputeModules, P::kOffloadLayers>;
-    case StepTerm::kTensorCommunication:
-      return kParts<P::kTpOverlap, P::kTpRecomputeAllgather, P::kLossHead>;
-    case StepTerm::kZeroCommunication:
-      return kParts<P::kOverlapParameterGather, P::kGradientSync, P::kReduceDtype,
-                    P::kOverlapGradientReduction, P::kShardGroup>;
-    case StepTerm::kHostWait: return kParts<P::kBlockingLaunches, P::kCudaGraphs, P::kCompile>;
-    case StepTerm::kTransfer: return kParts<P::kPipelineSends, P::kP2pCalls, P::kOverlapP2p>;
-    case StepTerm::kGradientReduction:
-      return kParts<P::kDataParallelSync, P::kGradientSync, P::kReduceDtype,
-                    P::kOverlapGradientReduction, P::kShardGroup>;
-    case StepTerm::kWeightGather:
-      return kParts<P::kDataParallelSync, P::kOverlapParameterGather, P::kShardGroup>;
-    case StepTerm::kOptimizer:
-      return kParts<P::kOptimizerKernel, P::kShardGroup, P::kOptimizerDtype, P::kOptimizerKind,
-                    P::kMuonTpMode>;
-    case StepTerm::kExpertCommunication:
-      return kParts<P::kDispatcher, P::kEpOverlap, P::kDelayWgrad>;
-    case StepTerm::kPermute:
-      return kParts<P::kRouterKernel, P::kPermute, P::kRecomputeModules, P::kExpertStash>;
-    case StepTerm::kGroupedProducts:
-    case StepTerm::kImbalance: return kParts<P::kExpertLoad>;
-    case StepTerm::kContextCommunication: return kParts<P::kCpCommType>;
-    case StepTerm::kRecurrence:
-    case StepTerm::kBubble:
-    case StepTerm::kTiedEmbedding:
-    case StepTerm::kClipping:
-    case StepTerm::kHostStep:
-    case StepTerm::kStragglers:
-    case StepTerm::kUncalibratedOverhead: return {};
-  }
-  return {};
-}
 
 std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost) {
   std::vector<Term> terms;

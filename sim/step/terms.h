@@ -2,7 +2,6 @@
 // explain` prints them.
 #pragma once
 
-#include <span>
 #include <vector>
 
 #include "core/plan/report.h"
@@ -12,8 +11,5 @@ namespace tpsim {
 
 // Returns the terms in the order of StepTerm. Their times sum to cost.step.
 std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost);
-
-// Returns the software options that affect the term.
-std::span<const StackPart> options_affecting(StepTerm term);
 
 }  // namespace tpsim

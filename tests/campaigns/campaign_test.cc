@@ -227,7 +227,7 @@ TEST_CASE("a checkpoint of Muon has no variance of the blocks' matrices") {
   const Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 8}, 1);
   const StackSpec adamw;
   StackSpec muon;
-  muon.training.optimizer = OptimizerKind::kMuon;
+  muon.training.optimizer_kind = OptimizerKind::kMuon;
   std::int64_t matrices = parameter_count(model) - 2 * model.vocab * model.hidden;
   matrices -= (2 * model.layers + 1) * model.hidden;  // norms
   CHECK(checkpoint_size(model, plan, adamw) - checkpoint_size(model, plan, muon) ==

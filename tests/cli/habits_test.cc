@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "app/documents/formats_page.h"
-#include "app/documents/key_meanings.h"
 #include "cli/commands/manual.h"
 #include "cli/commands/program.h"
 #include "cli/options/inputs.h"
@@ -147,7 +146,7 @@ TEST_CASE("the page of all families of models is up to date") {
   CHECK(page == read_file(path, 1 << 20).value());
 }
 
-TEST_CASE("every key of every file has a meaning, and every meaning belongs to a key") {
+TEST_CASE("every key of every file has a meaning") {
   const std::map<std::string, std::string> keys = described_keys();
   CHECK(keys.size() > 900);
   for (const auto& [path, meaning] : keys) {
@@ -155,28 +154,7 @@ TEST_CASE("every key of every file has a meaning, and every meaning belongs to a
     CHECK(!meaning.empty());
     CHECK_THAT(meaning, !Catch::Contains("|"));  // it would end the cell of the page's table
   }
-  std::set<std::string> described;
-  for (const KeyMeaning& row : key_meanings()) {
-    for (const std::string& path : words_in(std::string(row.paths))) {
-      CAPTURE(path);
-      CHECK(keys.contains(path));
-      CHECK(described.insert(path).second);
-    }
-  }
-}
-
-TEST_CASE("a key of a shared object is a key of the object that describes it") {
-  CHECK(shared_path("plan.model.layers") == "model.layers");
-  CHECK(shared_path("model.blocks.others.mixer") == "model.extras.mixer");
-  CHECK(shared_path("plan.models").empty());
-  CHECK(key_meaning("plan.model.blocks.others.ffn_hidden") == key_meaning("model.ffn_hidden"));
-  CHECK(key_meaning("plan.model.leyers").empty());
-  const std::map<std::string, std::string> keys = described_keys();
-  for (const auto& [path, meaning] : keys) {
-    const std::string shared = shared_path(path);
-    CAPTURE(path, shared);
-    CHECK((shared.empty() || shared == "model" || keys.contains(shared)));
-  }
+  CHECK(keys.at("plan.model.blocks.others.mixer") == keys.at("model.extras.mixer"));
 }
 
 TEST_CASE("a schema names all that its kind of file must have, and a written file has it") {

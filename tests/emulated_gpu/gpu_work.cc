@@ -206,19 +206,20 @@ Plan plan_of(const ModelSpec& model, const Case& one, AttentionKind attention) {
 
 struct Switch {
   std::string_view option;
-  bool TrainingOptions::*turned_off;
+  void (*turn_off)(TrainingOptions&);
 };
-constexpr auto kSwitches =
-    std::to_array<Switch>({{"--reduce-after", &TrainingOptions::overlap_gradient_reduction},
-                           {"--clear-first", &TrainingOptions::overwritten_gradients},
-                           {"--sum-after", &TrainingOptions::overlap_tensor_reduction},
-                           {"--loss-twice", &TrainingOptions::online_loss}});
+constexpr auto kSwitches = std::to_array<Switch>(
+    {{"--reduce-after", [](TrainingOptions& o) { o.overlap_gradient_reduction = false; }},
+     {"--clear-first",
+      [](TrainingOptions& o) { o.gradient_accumulation = GradientAccumulation::kFused; }},
+     {"--sum-after", [](TrainingOptions& o) { o.overlap_tensor_reduction = false; }},
+     {"--loss-twice", [](TrainingOptions& o) { o.online_loss = false; }}});
 
 // Returns false for an unknown option.
 bool turn_off(std::string_view word, TrainingOptions& options) {
   for (const Switch& one : kSwitches) {
     if (word != one.option) continue;
-    options.*one.turned_off = false;
+    one.turn_off(options);
     return true;
   }
   return false;

@@ -19,7 +19,7 @@ KNOBS = {
     "stack": {"host.per_op": -1, "host.per_block_op": -1, "host.per_collective": -1,
               "host.per_block_forward": -1, "host.per_block_backward": -1,
               "host.per_micro_batch": -1, "host.per_step": -1, "memory.context": -1, "memory.collective_buffers": -1,
-              "memory.fragmentation": -1, "rank_jitter": -1, "unmodelled": -1},
+              "memory.fragmentation": -1, "rank_jitter": -1, "uncalibrated_overhead": -1},
 }
 # Measured samples determine the time in place of these constants, so that they are changed only
 # without samples.

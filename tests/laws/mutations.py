@@ -46,7 +46,7 @@ MISTAKES = {
         "rows", "core/scenario/plan_json.cc", "row.set(plan, value);\n  }\n};",
         "if (!MISTAKEN || row.setting != Setting::kRankOrder) row.set(plan, value);\n  }\n};"),
     "a saved plan lacks a part": Mistake(
-        "rows", "core/software/part_fields.h", "    std::int64_t written = value;\n",
+        "rows", "core/software/field_json.h", "    std::int64_t written = value;\n",
         "    if (MISTAKEN && part == StackPart::kNormKernel) continue;\n    std::int64_t written = value;\n"),
     "a layer's key lacks sequence parallelism": Mistake(
         "rows", KEY, "  key.sequence_parallel = plan.sequence_parallel;\n  if (is_block) {",

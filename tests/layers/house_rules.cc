@@ -20,10 +20,10 @@ namespace {
 namespace fs = std::filesystem;
 
 // Layers from bottom to top. "generated" contains the version header that CMake writes.
-constexpr std::array<std::string_view, 21> kLayers = {
+constexpr std::array<std::string_view, 22> kLayers = {
     "core",      "kernels",   "ranks",   "reference_model", "profiler", "costs", "lowering", "sim",
     "plans",     "campaigns", "formats", "frameworks",      "evidence", "app",   "gui",      "page",
-    "generated", "cli",       "python",  "tools",           "tests"};
+    "generated", "devices",   "cli",     "python",          "tools",    "tests"};
 constexpr std::array<std::string_view, 5> kVagueNames = {"common", "utils", "util", "misc",
                                                          "helpers"};
 constexpr std::array<std::string_view, 4> kSourceExtensions = {".h", ".cc", ".cuh", ".cu"};

@@ -40,7 +40,7 @@ TEST_CASE("plain ops cost at least their passes, and fused kernels are never slo
                 .label = {ModelPart::kNorm, "norm"}};
   StackSpec stack;
   CHECK(unfused_kernels_of(norm, stack, {}).traffic == 1);
-  stack.parts.norm = KernelFusion::kTorch;
+  stack.parts.norm_kernel = KernelFusion::kTorch;
   // Cast to fp32, square, mean, scale, cast back, weight: 36 bytes per element instead of 4.
   CHECK(unfused_kernels_of(norm, stack, {}).traffic == Approx(9));
   // An fp32 copy instead of the input, and the normalized values: 6 bytes instead of 2.
@@ -82,7 +82,7 @@ TEST_CASE("autograd adds the residual gradient of a norm by a separate op") {
   norm.key.variant = static_cast<std::uint8_t>(NormKind::kRmsNorm);
   CHECK(unfused_kernels_of(norm, stack, {}).traffic == 1);  // the norm has no residual
   // torch.compile sums the gain's gradient in separate passes, which include the residual gradient.
-  stack.parts.norm = KernelFusion::kTorch;
+  stack.parts.norm_kernel = KernelFusion::kTorch;
   stack.parts.compile = true;
   CHECK(unfused_kernels_of(norm, stack, {}).traffic == Approx(1.5));
   norm.key.variant |= 2;
@@ -101,11 +101,11 @@ TEST_CASE("a GELU that the model's module writes as a formula takes a pass per o
   };
   const OpRecord forward = gelu(OpKind::kBiasGeluForward, MlpKind::kGelu);
   StackSpec stack;
-  stack.parts.norm = KernelFusion::kTorch;
+  stack.parts.norm_kernel = KernelFusion::kTorch;
   for (const ActivationOps ops : {ActivationOps::kSavedOps, ActivationOps::kFunctionOps}) {
     CHECK(unfused_kernels_of(forward, stack, ops).traffic == 1);  // the software has its own kernel
   }
-  stack.parts.activation = ActivationKernel::kTorch;
+  stack.parts.activation_kernel = ActivationKernel::kTorch;
   CHECK(unfused_kernels_of(forward, stack, ActivationOps::kOneKernel).traffic == 1);
   // Eight ops read ten tensors and write eight; three of them are saved besides the input.
   const UnfusedKernels saved = unfused_kernels_of(forward, stack, ActivationOps::kSavedOps);
@@ -153,13 +153,13 @@ TEST_CASE("torch.compile does not fuse rotary embeddings with complex numbers") 
                   .bytes = 2 * 2 * kElements,
                   .label = {ModelPart::kRotary, "rotary"}};
   StackSpec stack;
-  stack.parts.rotary = RotaryKernel::kTorchComplex;
+  stack.parts.rotary_kernel = RotaryKernel::kTorchComplex;
   // A read and a write in bf16 and four in fp32, instead of one read and one write.
   CHECK(unfused_kernels_of(rotary, stack, {}).traffic == Approx(5));
   stack.parts.compile = true;
   CHECK(unfused_kernels_of(rotary, stack, {}).traffic == Approx(5));
   CHECK(unfused_kernels_of(rotary, stack, {}).launches == 6);
-  stack.parts.rotary = RotaryKernel::kTorch;
+  stack.parts.rotary_kernel = RotaryKernel::kTorch;
   CHECK(unfused_kernels_of(rotary, stack, {}).traffic == 1);
   CHECK(unfused_kernels_of(rotary, stack, {}).launches == 1);
 }

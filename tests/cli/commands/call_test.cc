@@ -103,6 +103,26 @@ TEST_CASE("an invalid request is answered with what is wrong") {
              Catch::Contains("carries the requests"));
 }
 
+TEST_CASE("numbers and texts of options give the same answer") {
+  const auto answer = [](const std::string& options) {
+    const JsonValue document = answered(requested("plan", R"(, "options": )" + options));
+    return to_line(*document.find("answer")->find("plans"));
+  };
+  CHECK(
+      answer(
+          R"({"model": "mixtral-8x7b", "cluster": "dgx-h100", "gpus": 64, "tp": [1, 2], "max_oom": 0.1,
+                   "node_gbps": 800, "expert_load": 1.25, "shard_group": 8})") ==
+      answer(
+          R"({"model": "mixtral-8x7b", "cluster": "dgx-h100", "gpus": "64", "tp": "1,2", "max_oom": "0.1",
+                   "node_gbps": "800", "expert_load": "1.25", "shard_group": "8"})"));
+  const auto error = [](const std::string& option) {
+    return error_of(requested("plan", R"(, "options": {"model": "bloom-560m", )" + option + "}"));
+  };
+  CHECK_THAT(error(R"("gpus": 8.5)"), Catch::Contains("--gpus: '8.5' is not a whole number"));
+  CHECK_THAT(error(R"("gpus": 8, "tp": 0)"), Catch::Contains("--tp: 0 is out of range"));
+  CHECK_THAT(error(R"("gpus": 8, "expert_load": 0.5)"), Catch::Contains("0.5"));
+}
+
 TEST_CASE("an error has the parts and the exit code of the command") {
   const JsonValue document = answered(requested(
       "plan", R"(, "options": {"model": "bloom-7b1", "gpus": "1", "global_batch": "8"})"));

@@ -147,7 +147,7 @@ std::vector<Walked> walked_values() {
   for (const SettingRow& row : setting_rows()) {
     if (row.counts_for != nullptr) continue;
     const Opt opt = opt_of(row.setting);
-    for (const SettingWord& word : row.words) all.push_back({opt, std::string(word.word)});
+    for (const FieldWord& word : row.words) all.push_back({opt, std::string(word.word)});
     if (row.setting == Setting::kRecompute) all.push_back({opt, "blocks:2"});
     if (row.setting == Setting::kStageLayers) all.push_back({opt, "9,7"});
     if (row.setting == Setting::kVirtualStages) all.push_back({opt, "2"});
@@ -160,13 +160,13 @@ std::vector<Walked> walked_values() {
   }
   for (const PartRow& row : part_rows()) {
     const Opt opt = opt_of(row.part);
-    for (const PartWord& word : row.words) {
+    for (const FieldWord& word : row.words) {
       // The counts are in a model file, and the command names the model.
       const bool is_counted = row.part == StackPart::kExpertLoad && word.value == kCountedLoad;
       if (!is_counted) all.push_back({opt, std::string(word.word)});
     }
-    if (row.most_count > 0) all.push_back({opt, "4"});
-    if (row.is_ratio) all.push_back({opt, "1.3"});
+    if (row.kind == FieldKind::kWordOrCount) all.push_back({opt, "4"});
+    if (row.kind == FieldKind::kWordOrRatio) all.push_back({opt, "1.3"});
   }
   return all;
 }

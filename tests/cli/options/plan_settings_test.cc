@@ -84,7 +84,7 @@ bool is_shown(const Plan& plan, const std::string& filter) {
 // Filter text for a setting: "tp=4", or the tag of a named value.
 std::string filter_word(const Plan& plan, const SettingRow& row) {
   const std::int64_t value = row.get(plan);
-  for (const SettingWord& word : row.words) {
+  for (const FieldWord& word : row.words) {
     if (word.value == value) return std::string(word.tag);
   }
   return std::string(row.tag) + "=" + std::to_string(value);
@@ -151,7 +151,7 @@ TEST_CASE("every setting has a word by which the window filters plans") {
   const Plan plan = start(scenario.model);
   std::set<std::string> words;
   for (const SettingRow& row : setting_rows()) {
-    if (row.kind == SettingKind::kList) continue;
+    if (row.is_list()) continue;
     INFO(row.title);
     const Plan other = turned(plan, row, scenario.model);
     const std::string word = filter_word(other, row);
@@ -266,7 +266,7 @@ TEST_CASE("every setting is an option of plan and simulate, and so a keyword of 
     const OptionRow& option = row_of(opt_of(row.setting));
     CHECK(option.name == option_of(row.setting));
     CHECK(takes(Command::kSimulate, option));
-    CHECK((takes(Command::kPlan, option) || row.kind == SettingKind::kList));
+    CHECK((takes(Command::kPlan, option) || row.is_list()));
     CHECK_FALSE(row.help.empty());
     CHECK_FALSE(row.meaning.empty());
   }

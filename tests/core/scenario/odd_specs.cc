@@ -23,7 +23,7 @@ static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 32);
 static_assert(field_count<CalibrationFacts>() == 7);
-static_assert(field_count<TrainingOptions>() == 16);
+static_assert(field_count<TrainingOptions>() == 15);
 static_assert(field_count<HostCost>() == 15);
 static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
               field_count<HostCost>());
@@ -129,8 +129,7 @@ StackSpec odd_stack() {
   stack.name = "odd";
   stack.source = "a test";
   stack.training = {.gradient_reduction = GradientReduction::kAllReduce,
-                    .fused_gradient_accumulation = false,
-                    .overwritten_gradients = false,
+                    .gradient_accumulation = GradientAccumulation::kSeparate,
                     .widened_optimizer_gradients = true,
                     .gradient_sync = GradientSync::kLastInPipeline,
                     .reduce_dtype = ReduceDtype::kAsAddedUp,
@@ -139,9 +138,9 @@ StackSpec odd_stack() {
                     .overlap_tensor_reduction = true,
                     .tp_recompute_allgather = false,
                     .clip_gradients = false,
-                    .wide_logits = true,
+                    .logits_dtype = LogitsDtype::kFloat32,
                     .online_loss = true,
-                    .scatter_gather_transfers = false};
+                    .pipeline_sends = PipelineSends::kWhole};
   stack.host = {.per_op = Seconds(kThird * 1e-6),
                 .per_block_op = Seconds(31e-6),
                 .per_collective = Seconds(2e-6),
@@ -189,7 +188,7 @@ StackSpec odd_stack() {
   stack.choices.parts[StackPart::kDispatcher] = {1, 3};
   stack.choices.parts[StackPart::kCudaGraphs] = {0, bit(GraphScope::kMoe) | bit(GraphScope::kMlp)};
   for (const SettingRow& row : setting_rows()) {
-    if (row.kind == SettingKind::kList) continue;
+    if (row.is_list()) continue;
     const bool is_number = row.words.empty();
     stack.choices.only[row.setting] = {is_number ? row.most : row.words.back().value,
                                        is_number ? row.least : row.words.front().value};

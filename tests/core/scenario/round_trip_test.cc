@@ -97,6 +97,30 @@ TEST_CASE("a cluster is unchanged by its file") {
   CHECK(read.nics_per_node == 3);
 }
 
+TEST_CASE("files with the former names of keys are still read") {
+  const auto with_former = [](std::string text, const std::string& key, const std::string& former) {
+    const std::string now = "\"" + key + "\"";
+    REQUIRE(text.find(now) != std::string::npos);
+    return text.replace(text.find(now), now.size(), "\"" + former + "\"");
+  };
+  const std::string stack = to_json(odd_stack());
+  for (const auto& [key, former] : {std::pair{"aliases", "known_as"},
+                                    {"default_zero", "zero"},
+                                    {"requantizes_in_backward", "rounds_anew"},
+                                    {"quantizes_inside_gemm", "rounds_in_products"},
+                                    {"uncalibrated_overhead", "unmodelled"}}) {
+    INFO(former);
+    CHECK(to_json(parse_stack(with_former(stack, key, former), "old.json").value()) == stack);
+  }
+  const std::string cluster = to_json(odd_cluster());
+  for (const auto& [key, former] : {std::pair{"aliases", "known_as"},
+                                    {"nic_collision_efficiency", "several_ranks_share"},
+                                    {"p2p_efficiency", "transfer_share"}}) {
+    INFO(former);
+    CHECK(to_json(parse_cluster(with_former(cluster, key, former), "old.json").value()) == cluster);
+  }
+}
+
 TEST_CASE("the old key rank_orders of stack files is still read") {
   StackSpec stack = odd_stack();
   stack.choices.only = {};

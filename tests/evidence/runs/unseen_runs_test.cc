@@ -297,7 +297,7 @@ TEST_CASE("fp32 training attends without FlashAttention, except in PyTorch's own
   PublishedRun run = gpt_run(4096, 32, 8);
   run.attention = "flash";
   StackSpec fused, plain;
-  plain.parts.norm = KernelFusion::kTorch;
+  plain.parts.norm_kernel = KernelFusion::kTorch;
   for (const char* dtype : {"bf16", "fp32"}) {
     run.dtype = dtype;
     const bool is_wide = run.dtype == "fp32";

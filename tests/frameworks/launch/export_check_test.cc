@@ -80,7 +80,7 @@ struct Change {
 std::vector<Change> changes_of(const StackSpec& own) {
   std::vector<Change> all;
   for (const PartRow& row : part_rows()) {
-    for (const PartWord& word : row.words) {
+    for (const FieldWord& word : row.words) {
       if (word.value != row.get(own)) all.push_back({"", {{row.part, word.value}}});
     }
   }

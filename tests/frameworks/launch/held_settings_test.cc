@@ -121,7 +121,7 @@ TEST_CASE("files hold the settings that the table calls written, and no others")
     for (const SettingRow& row : setting_rows()) {
       if (row.is_list() || row.counts_for != nullptr) continue;
       std::vector<std::string> values;
-      for (const SettingWord& word : row.words) values.emplace_back(word.word);
+      for (const FieldWord& word : row.words) values.emplace_back(word.word);
       if (row.setting == Setting::kZero) values = {"0", "1", "2", "3"};
       if (row.setting == Setting::kGlobalBatch) values = {"64"};
       if (values.empty()) values = {row.setting == Setting::kEtp ? "1" : "2"};
@@ -144,13 +144,13 @@ TEST_CASE("files hold the parts that the table calls written, and no others") {
   for (const LaunchStack launcher : launchers()) {
     for (const PartRow& row : part_rows()) {
       std::vector<std::int64_t> values;
-      for (const PartWord& word : row.words) {
+      for (const FieldWord& word : row.words) {
         // moe_preprocess is legal only together with moe_router.
         const char* text = word.word == "moe_preprocess" ? "moe_router,moe_preprocess" : nullptr;
         values.push_back(text == nullptr ? word.value : parse_value(row, text).value());
       }
-      if (row.most_count > 0) values.push_back(4);
-      if (row.is_ratio) values.push_back(1500);
+      if (row.kind == FieldKind::kWordOrCount) values.push_back(4);
+      if (row.kind == FieldKind::kWordOrRatio) values.push_back(1500);
       for (const std::int64_t value : values) {
         CAPTURE(name_of(launcher), row.key, text_of(row, value));
         std::vector<Trial> tried = trials(launcher, "", {{row.part, value}});

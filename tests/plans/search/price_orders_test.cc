@@ -63,7 +63,7 @@ std::vector<Scenario> scenarios() {
 
 std::vector<std::int64_t> values_of(const SettingRow& row) {
   std::vector<std::int64_t> values;
-  for (const SettingWord& word : row.words) values.push_back(word.value);
+  for (const FieldWord& word : row.words) values.push_back(word.value);
   if (!values.empty()) return values;
   for (const std::int64_t value : {0, 1, 2, 3, 4, 12, 24}) {
     if (value >= row.least && value <= row.most) values.push_back(value);
@@ -235,8 +235,8 @@ TEST_CASE("prices do not depend on plans priced before, with any part of the sof
   std::set<Setting> seen;
   for (const PartRow& row : part_rows()) {
     std::vector<std::int64_t> values;
-    for (const PartWord& word : row.words) values.push_back(word.value);
-    if (row.most_count > 0) values.push_back(2);
+    for (const FieldWord& word : row.words) values.push_back(word.value);
+    if (row.kind == FieldKind::kWordOrCount) values.push_back(2);
     for (const std::int64_t value : values) {
       for (Scenario scenario : scenarios()) {
         if (row.get(scenario.stack) == value) continue;

@@ -96,7 +96,8 @@ Scenario random_scenario(std::mt19937& random) {
   scenario.stack.parts.p2p_calls =
       scenario.model.layers % 2 == 0 ? P2pCalls::kSerial : P2pCalls::kPaired;
   scenario.stack.rank_jitter = 0.01 * static_cast<double>(pick({0, 1}));
-  scenario.stack.training.fused_gradient_accumulation = random() % 2 == 0;
+  scenario.stack.training.gradient_accumulation =
+      random() % 2 == 0 ? GradientAccumulation::kFused : GradientAccumulation::kSeparate;
   scenario.stack.training.overlap_gradient_reduction = random() % 2 == 0;
   scenario.cluster.host.memory = Bytes(0.1 * kGiB * static_cast<double>(pick({2, 20})));
   if (random() % 3 == 0)

@@ -238,7 +238,7 @@ TEST_CASE("separate and bf16 gradients train experts too") {
   for (const int zero : {0, 1, 2}) {
     TrainingRun run = run_of(model, layout_of(model, {2, 1, 2, 1, 2}, 2));
     run.plan.zero = zero;
-    run.options.fused_gradient_accumulation = false;
+    run.options.gradient_accumulation = GradientAccumulation::kSeparate;
     check_same(trained_on_cpu(run), wanted);
     run.plan.dtype = DType::kBFloat16;
     for (const StepReport& report : trained_on_cpu(run).reports) {

@@ -44,7 +44,7 @@ TEST_CASE("overlapped reductions change no bit in every schedule and accumulatio
     TrainingRun run = run_of("llama-tiny", {1, 1, 2, 1}, 1);
     run.plan.dtype = DType::kBFloat16;
     run.plan.gradient_dtype = gradients;
-    run.options.fused_gradient_accumulation = false;
+    run.options.gradient_accumulation = GradientAccumulation::kSeparate;
     check_same_bits(run);
     run.options.gradient_reduction = GradientReduction::kAllReduce;
     check_same_bits(run);
@@ -80,7 +80,8 @@ TEST_CASE("unsharded gradients of ZeRO 2 and 3 until the last micro-batch equal 
     for (const bool beside : {false, true}) {
       TrainingRun run = run_of("llama-tiny", {1, 2, 2, 1}, 1);
       run.plan.dtype = DType::kBFloat16;
-      run.options.fused_gradient_accumulation = fused;
+      run.options.gradient_accumulation =
+          fused ? GradientAccumulation::kFused : GradientAccumulation::kSeparate;
       run.options.overlap_gradient_reduction = beside;
       const test::Outcome wide = outcome_of(run);
       run.plan.gradient_dtype = DType::kBFloat16;
@@ -103,7 +104,7 @@ TEST_CASE("ZeRO 2 and 3 with reductions in the accumulation dtype equal ZeRO 1 b
     TrainingRun run = run_of("llama-tiny", {1, 1, 4, 1}, 1);
     run.plan.dtype = DType::kBFloat16;
     run.plan.global_batch = run.plan.micro_batch * run.plan.degrees.dp;
-    run.options.fused_gradient_accumulation = false;
+    run.options.gradient_accumulation = GradientAccumulation::kSeparate;
     run.options.overlap_gradient_reduction = beside;
     REQUIRE(micro_batches(run.plan) == 1);
     const test::Outcome wide = outcome_of(run);

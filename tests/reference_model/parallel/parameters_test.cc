@@ -191,7 +191,7 @@ TEST_CASE("gradients without a GEMM are cleared, and GEMMs overwrite once a step
   Plan plan = test::plan_of(model, {1, 1, 1, 1}, 3);
   TrainingOptions options;
   const Program cleared = trace_rank(model, plan, options, 0).program;
-  options.overwritten_gradients = true;
+  options.gradient_accumulation = GradientAccumulation::kOverwriting;
   const Program overwritten = trace_rank(model, plan, options, 0).program;
   CHECK(bytes_cleared(overwritten) < bytes_cleared(cleared) / 20);
   CHECK(bytes_cleared(overwritten) > 0);

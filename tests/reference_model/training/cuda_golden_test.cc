@@ -109,7 +109,8 @@ TEST_CASE("micro-batches replayed as CUDA graphs have the losses of launched one
   for (const auto& [name, overwrites] :
        {std::pair{"bloom-tiny", true}, {"bloom-tiny", false}, {"llama-tiny", true}}) {
     Golden golden = load(name);
-    golden.run.options.overwritten_gradients = overwrites;
+    golden.run.options.gradient_accumulation =
+        overwrites ? GradientAccumulation::kOverwriting : GradientAccumulation::kFused;
     golden.run.plan.micro_batch = 2;  // four per step
     golden.run.plan.dtype = DType::kBFloat16;
     const std::vector<double> issued = losses_on_gpu(golden.run, golden.tokens);
@@ -157,7 +158,7 @@ TEST_CASE("Muon on CUDA follows the CPU's losses", "[long]") {
        {std::pair{DType::kFloat32, 1e-4}, {DType::kBFloat16, 1e-2}}) {
     Golden golden = load("llama-tiny");
     golden.run.plan.dtype = dtype;
-    golden.run.options.optimizer = OptimizerKind::kMuon;
+    golden.run.options.optimizer_kind = OptimizerKind::kMuon;
     golden.run.steps = 4;
     const std::vector<double> on_gpu = losses_on_gpu(golden.run, golden.tokens);
     const std::vector<double> on_cpu = losses_on<CpuDevice>(golden.run, golden.tokens);

@@ -124,7 +124,7 @@ std::vector<GoldenLayout> golden_layouts(const ModelSpec& model) {
     l.options.gradient_reduction = GradientReduction::kAllReduce;
   });
   add("whole activations between stages", {2, 2, 1, 1}, 2,
-      [](GoldenLayout& l) { l.options.scatter_gather_transfers = false; });
+      [](GoldenLayout& l) { l.options.pipeline_sends = PipelineSends::kWhole; });
   add("tp-pp-dp rank order", {1, 2, 2, 1}, 2, [](GoldenLayout& l) {
     l.plan.rank_order = RankOrder::kTpPpDp;
     l.plan.zero = 1;

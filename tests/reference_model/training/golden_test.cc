@@ -184,7 +184,8 @@ TEST_CASE("bf16 training stays within 1 % of the float64 losses") {
     for (const bool fused : {true, false}) {
       TrainingRun run = run_of(golden, golden_plan(golden.model, {2, 2, 1, 1}, 2));
       run.plan.dtype = DType::kBFloat16;
-      run.options.fused_gradient_accumulation = fused;
+      run.options.gradient_accumulation =
+          fused ? GradientAccumulation::kFused : GradientAccumulation::kSeparate;
       for (const StepReport& report : train_on_threads(run, golden.tokens)) {
         INFO(name << " step " << report.step);
         CHECK(report.loss ==

@@ -29,7 +29,7 @@ TrainingRun muon_run(const ModelSpec& model, const Plan& plan,
   TrainingRun run = test::run_of(model, plan);
   run.plan.dtype = DType::kFloat32;
   run.plan.global_batch = 8;
-  run.options.optimizer = OptimizerKind::kMuon;
+  run.options.optimizer_kind = OptimizerKind::kMuon;
   run.options.muon_tp_mode = mode;
   return run;
 }
@@ -203,7 +203,7 @@ TEST_CASE("Muon follows the losses of one rank in every layout") {
         INFO(name << " " << layout.name << " " << name_of(mode));
         TrainingRun run = muon_run(model, layout.plan, mode);
         run.options.gradient_reduction = layout.options.gradient_reduction;
-        run.options.scatter_gather_transfers = layout.options.scatter_gather_transfers;
+        run.options.pipeline_sends = layout.options.pipeline_sends;
         const Trained found = test::trained_on_cpu(run);
         if (wanted.reports.empty()) wanted = found;
         test::check_same(found, wanted);

@@ -12,56 +12,61 @@ namespace {
 using test::outcome_of;
 using test::run_of;
 
-void check_same_bits(TrainingRun run, bool TrainingOptions::*option) {
+template <class Value>
+void check_same_bits(TrainingRun run, Value TrainingOptions::*option, Value without_it,
+                     Value with_it) {
   REQUIRE(validate(run.plan, run.model).ok());
-  run.options.*option = false;
+  run.options.*option = without_it;
   const test::Outcome without = outcome_of(run);
-  run.options.*option = true;
+  run.options.*option = with_it;
   CHECK(outcome_of(run) == without);
   CHECK_FALSE(without.gradients.empty());
+}
+void check_same_bits(const TrainingRun& run, bool TrainingOptions::*option) {
+  check_same_bits(run, option, false, true);
+}
+void check_overwriting(const TrainingRun& run) {
+  check_same_bits(run, &TrainingOptions::gradient_accumulation, GradientAccumulation::kFused,
+                  GradientAccumulation::kOverwriting);
 }
 
 }  // namespace
 
 TEST_CASE("overwriting gradients in the first micro-batch does not change a bit") {
-  constexpr auto kOption = &TrainingOptions::overwritten_gradients;
   // A tied table, on one stage and on two, and an untied table.
   for (const char* model : {"bloom-tiny", "llama-tiny"}) {
     for (const int zero : {0, 1, 2, 3}) {
       INFO(model << ", zero " << zero);
-      check_same_bits(run_of(model, {1, 1, 2, 1}, zero), kOption);
-      check_same_bits(run_of(model, {2, 2, 2, 1}, zero), kOption);
+      check_overwriting(run_of(model, {1, 1, 2, 1}, zero));
+      check_overwriting(run_of(model, {2, 2, 2, 1}, zero));
     }
   }
   TrainingRun learned = run_of("bloom-tiny", {1, 1, 2, 1}, 1);
   learned.model.attention.position = PositionKind::kLearned;
-  check_same_bits(learned, kOption);
+  check_overwriting(learned);
   for (const char* model : {"mixtral-tiny", "gpt-oss-tiny"}) {
     INFO(model);
-    check_same_bits(run_of(model, {1, 1, 4, 1, 2}, 1), kOption);
-    check_same_bits(run_of(model, {2, 1, 2, 1}, 2), kOption);
+    check_overwriting(run_of(model, {1, 1, 4, 1, 2}, 1));
+    check_overwriting(run_of(model, {2, 1, 2, 1}, 2));
   }
 }
 
-TEST_CASE("overwriting changes no bit with chunks, recompute, and narrow or separate gradients") {
-  constexpr auto kOption = &TrainingOptions::overwritten_gradients;
+TEST_CASE("overwriting changes no bit with chunks, recompute") {
   TrainingRun run = run_of("llama-tiny", {1, 2, 2, 1}, 1);
   run.plan.schedule = ScheduleKind::kGpipe;
-  check_same_bits(run, kOption);
+  check_overwriting(run);
   run.plan.schedule = ScheduleKind::kInterleaved;
   run.plan.virtual_stages = 2;
   run.plan.stage_layers = even_stage_layers(run.model.layers, 4, false);
   run.plan.recompute = Recompute::kFull;
-  check_same_bits(run, kOption);
+  check_overwriting(run);
   for (const DType gradients : {DType::kFloat32, DType::kBFloat16}) {
     TrainingRun narrow = run_of("bloom-tiny", {1, 1, 2, 1}, 1);
     narrow.plan.dtype = DType::kBFloat16;
     narrow.plan.gradient_dtype = gradients;
-    check_same_bits(narrow, kOption);
+    check_overwriting(narrow);
     narrow.options.overlap_gradient_reduction = true;
-    check_same_bits(narrow, kOption);
-    narrow.options.fused_gradient_accumulation = false;
-    check_same_bits(narrow, kOption);
+    check_overwriting(narrow);
   }
 }
 
@@ -100,7 +105,8 @@ TEST_CASE("weight gradients that a split backward computes later do not change a
       plan.sequence_parallel = tp > 1 && (mixture || one_of(false, true));
       plan.recompute = one_of(Recompute::kNone, Recompute::kFull, Recompute::kSelective);
       plan.attention = one_of(AttentionKind::kUnfused, AttentionKind::kFlash);
-      run.options.overwritten_gradients = one_of(false, true);
+      run.options.gradient_accumulation =
+          one_of(GradientAccumulation::kFused, GradientAccumulation::kOverwriting);
       run.options.overlap_gradient_reduction = one_of(false, true);
       run.options.overlap_tensor_reduction = one_of(false, true);
       run.options.tp_recompute_allgather = one_of(false, true);

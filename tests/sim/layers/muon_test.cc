@@ -11,7 +11,7 @@ namespace {
 
 Scenario muon_scenario(MuonTpMode mode = MuonTpMode::kDuplicated) {
   Scenario scenario = test::small_scenario(test::small_llama());
-  scenario.stack.training.optimizer = OptimizerKind::kMuon;
+  scenario.stack.training.optimizer_kind = OptimizerKind::kMuon;
   scenario.stack.training.muon_tp_mode = mode;
   scenario.stack.memory.allocation_granularity = Bytes(1);
   return scenario;

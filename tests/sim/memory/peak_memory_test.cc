@@ -56,7 +56,7 @@ TEST_CASE("offloaded activations and gradients that backward allocates are in th
     scenario.stack.parts.master_weights = MasterWeights::kAutocast;
     scenario.stack.parts.compile = true;
     check_same_peaks(scenario, c.plan);
-    scenario.stack.parts.optimizer = KernelFusion::kTorch;
+    scenario.stack.parts.optimizer_kernel = KernelFusion::kTorch;
     check_same_peaks(scenario, c.plan);
   }
 }

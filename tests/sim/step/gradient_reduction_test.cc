@@ -140,7 +140,7 @@ TEST_CASE("gradients unsharded until the last micro-batch are reduced once and n
 
 TEST_CASE("a reduction in the accumulation dtype sends more than one in 16 bits") {
   Scenario scenario = small_scenario(test::small_llama());
-  scenario.stack.training.fused_gradient_accumulation = false;
+  scenario.stack.training.gradient_accumulation = GradientAccumulation::kSeparate;
   for (const int zero : {2, 3}) {
     INFO("zero " << zero);
     Plan plan = plan_of(scenario.model, {1, 1, 4, 1}, 3);

@@ -127,9 +127,10 @@ std::vector<StepCase> step_cases() {
 
 Scenario scenario_of(const StepCase& c) {
   Scenario scenario = small_scenario(c.model);
-  scenario.stack.training.fused_gradient_accumulation = c.fused_accumulation;
+  scenario.stack.training.gradient_accumulation =
+      c.fused_accumulation ? GradientAccumulation::kFused : GradientAccumulation::kSeparate;
   scenario.stack.memory.allocation_granularity = Bytes(1);
-  for (const SettingWord& word : row_of(Setting::kSchedule).words) {
+  for (const FieldWord& word : row_of(Setting::kSchedule).words) {
     scenario.stack.choices.only[Setting::kSchedule].push_back(word.value);
   }
   return scenario;

@@ -68,7 +68,7 @@ TEST_CASE("fp32 logits and gradient stand-ins take memory") {
       2 * (m.hidden * (2 * m.hidden + 2 * 256) + 3 * m.hidden * m.ffn_hidden + 2 * m.hidden));
   CHECK(peak() - before == Approx(block).epsilon(0.01));
   scenario.stack.memory.gradient_stand_ins = false;
-  scenario.stack.training.wide_logits = true;
+  scenario.stack.training.logits_dtype = LogitsDtype::kFloat32;
   CHECK(peak() > before);
 }
 

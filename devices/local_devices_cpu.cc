@@ -6,9 +6,9 @@
 #include <string>
 #include <thread>
 
-#include "cli/devices/local_devices.h"
+#include "devices/local_devices.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 std::string processor_name() {
@@ -47,4 +47,4 @@ Result<LocalDevices> cpu_devices() {
   return devices;
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -15,7 +15,7 @@
 #include "profiler/load_meter.h"
 #include "ranks/world.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 
 struct DeviceState {
   double mhz = 0, watts = 0, celsius = 0;
@@ -69,4 +69,4 @@ Status run_ranks(const LocalDevices& devices, int ranks, const DeviceRankBody& b
 // Returns an error if the device cannot run the plan.
 Status check_runs_on(const Plan& plan, std::string_view device);
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

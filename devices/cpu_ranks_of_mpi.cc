@@ -1,12 +1,12 @@
 // cpu_ranks() with MPI processes. tpsim-mpi links this file in place of cpu_ranks_of_threads.cc.
 #include <fmt/format.h>
 
-#include "cli/devices/local_devices.h"
+#include "devices/local_devices.h"
 #include "kernels/cpu/cpu_device.h"
 #include "ranks/launcher.h"
 #include "ranks/mpi/mpi_world.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 
 Result<RankStarter> cpu_ranks() {
   const auto world = mpi_world();
@@ -28,4 +28,4 @@ Result<RankStarter> cpu_ranks() {
   return ranks;
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -1,6 +1,6 @@
 // The predicted memory of a run: compared with the CPU device's measured memory, and with machines
 // of any size.
-#include "cli/commands/memory_check.h"
+#include "devices/memory_check.h"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // GPUs of this machine as devices of tpsim run, profile and validate.
 #include <fmt/format.h>
 
-#include "cli/devices/local_devices.h"
+#include "devices/local_devices.h"
 #include "kernels/cuda/runtime/cuda_memory.h"
 #include "kernels/cuda/runtime/gpu_facts.h"
 #include "kernels/cuda/runtime/gpu_state.h"
@@ -9,7 +9,7 @@
 #include "ranks/meta/lone_world.h"
 #include "ranks/nccl/nccl_world.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 // Returns a starter for this process's rank of a launcher's job, or for a single rank without a
@@ -87,4 +87,4 @@ Result<LocalDevices> cuda_devices() {
   return devices;
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -1,8 +1,8 @@
-#include "cli/devices/local_devices.h"
+#include "devices/local_devices.h"
 #include "kernels/cpu/cpu_device.h"
 #include "ranks/threads/thread_world.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 
 Result<RankStarter> cpu_ranks() {
   RankStarter ranks;
@@ -15,4 +15,4 @@ Result<RankStarter> cpu_ranks() {
   return ranks;
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

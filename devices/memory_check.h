@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/devices/local_devices.h"
-#include "cli/options/inputs.h"
+#include "app/scenario/scenario_request.h"
 #include "core/base/result.h"
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
+#include "devices/local_devices.h"
 #include "ranks/world.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 
 class MemoryCheck {
  public:
@@ -45,4 +45,4 @@ class MemoryCheck {
   const LocalDevices& devices_;
 };
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

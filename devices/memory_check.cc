@@ -1,4 +1,4 @@
-#include "cli/commands/memory_check.h"
+#include "devices/memory_check.h"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
@@ -13,7 +13,7 @@
 #include "ranks/gathered.h"
 #include "sim/memory/reserved_memory.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 // A change of the plan to suggest, and its options. The change keeps the number of ranks and the
@@ -164,4 +164,4 @@ Status MemoryCheck::launched(World& world, Device& device, const Plan& plan) con
   return Ok{};
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app

@@ -1,4 +1,4 @@
-#include "cli/devices/local_devices.h"
+#include "devices/local_devices.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include "core/plan/plan_settings.h"
 #include "kernels/cpu/narrow_floats.h"
 
-namespace tpsim::cli {
+namespace tpsim::app {
 namespace {
 
 Status check_number(const RankStarter& starter, std::int64_t wanted, const std::string& why) {
@@ -58,4 +58,4 @@ Status check_runs_on(const Plan& plan, std::string_view device) {
                           "use --device cpu, or --offload none");
 }
 
-}  // namespace tpsim::cli
+}  // namespace tpsim::app
