@@ -20,7 +20,7 @@ constexpr std::string_view kBridgeFamilies =
 // Values of model_type for which torchtitan has modules of their own, besides those of
 // is_titan_block().
 constexpr std::string_view kTitanFamilies =
-    "gpt_oss qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text";
+    "gpt_oss llama4_text qwen3_5 qwen3_5_text qwen3_5_moe qwen3_5_moe_text";
 
 // Whether torchtitan's GQAttention or its latent attention, and its FeedForward or MoE, express the
 // block. A norm of q and k is one per head, as in Qwen3.

@@ -15,10 +15,6 @@ struct HeadCopies {
   double in_backward = 0;  // in addition to `kept`
 };
 
-bool is_compiled(const StackSpec& stack) {
-  return stack.compiles_loss && stack.parts.compile && !copies_logits(stack.training);
-}
-
 HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
   const auto narrow = static_cast<double>(size_of(plan.dtype));
   const double traced = narrow + (copies_logits(stack.training) ? 4 : 0);
@@ -33,12 +29,10 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
     // the gradient of log-softmax with plain ops (loss_parallel), which need a third tensor. With
     // kEager the training loop keeps the logits until backward ends; with kInModel the model frees
     // them.
-    // A compiled loss saves the logits themselves.
     case LossHead::kInModel:
     case LossHead::kEager: {
       const double each = copies_logits(stack.training) ? 4 : narrow;
-      const bool keeps_logits = stack.parts.loss_head == LossHead::kEager && !is_compiled(stack);
-      const double logits = keeps_logits ? narrow : 0;
+      const double logits = stack.parts.loss_head == LossHead::kEager ? narrow : 0;
       return {logits + each - traced, (others > 0 ? 3 : 2) * each};
     }
     case LossHead::kGathered: return {(others + 1) * (narrow + 4) - traced, (others + 1) * 8};

@@ -30,6 +30,8 @@ Scenario all_round_scenario() {
   scenario.cluster.host.memory = Bytes(64 * kGiB);
   DeviceFacts& device = scenario.profile.device;
   device.fp8_peak = device.mxfp8_peak = device.nvfp4_peak = 2 * device.matmul_peak;
+  std::vector<std::int64_t>& schedules = scenario.stack.choices.only[Setting::kSchedule];
+  for (const FieldWord& word : row_of(Setting::kSchedule).words) schedules.push_back(word.value);
   return scenario;
 }
 

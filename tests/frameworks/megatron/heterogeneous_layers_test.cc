@@ -13,7 +13,8 @@ namespace {
 // has no feed-forward part.
 ModelSpec searched_model() {
   ModelSpec model = test::small_llama();
-  model.attention.rotary.stretch = {.kind = RotaryScaling::kLlama3, .factor = 8};
+  model.attention.rotary.stretch.kind = RotaryScaling::kLlama3;
+  model.attention.rotary.stretch.factor = 8;
   const BlockShape usual{.attention = model.attention, .ffn_hidden = 1408};
   const BlockShape narrow{.attention = model.attention, .ffn_hidden = 512};
   const BlockShape feeds{.mixer = MixerKind::kNone, .ffn_hidden = 256};
