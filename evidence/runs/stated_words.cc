@@ -84,8 +84,8 @@ PublishedRun with_usual_words(PublishedRun run) {
     }
   }
   const OptimizerRow* optimizer = optimizer_called(run.optimizer);
-  if (optimizer != nullptr && optimizer->names != kAdamNames) {
-    run.parts.try_emplace(StackPart::kOptimizerKind, "muon");
+  if (optimizer != nullptr && optimizer->kind != OptimizerKind::kAdamW) {
+    run.parts.try_emplace(StackPart::kOptimizerKind, name_of(optimizer->kind));
   }
   return run;
 }
