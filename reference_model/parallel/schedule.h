@@ -1,5 +1,5 @@
-// Pipeline schedules: the order of the tasks on each stage. Megatron selects one
-// in get_forward_backward_func(): forward_backward_no_pipelining,
+// Pipeline schedules: the order of the tasks on each stage. Megatron selects one in
+// get_forward_backward_func(): forward_backward_no_pipelining,
 // forward_backward_pipelining_without_interleaving or
 // forward_backward_pipelining_with_interleaving.
 //
@@ -11,9 +11,8 @@
 //   interleaved  1f1b over `virtual_stages` chunks per stage in groups of p micro-batches (section
 //                2.2 of the same paper); warm-up 2(p - 1 - stage) + (v - 1)p
 //   zb-h1        1f1b with the backward split: the wgrad GEMMs of a micro-batch run `stage`
-//   backwards
-//                later (ZB-H1 in Qi et al. 2023, arXiv 2401.10241). Not more micro-batches hold
-//                activations than in the first stage of 1f1b
+//                backwards later (ZB-H1 in Qi et al. 2023, arXiv 2401.10241). On every stage at
+//                most p micro-batches hold activations, as on the first stage of 1f1b
 #pragma once
 
 #include <cstdint>
