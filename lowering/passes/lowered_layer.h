@@ -66,6 +66,8 @@ struct LoweredCollective : CollectiveRecord {
   // and kOtherMicroBatch, of `beside` for kAttentionPass.
   double share = 1;
   double exposed = 1;  // share of the time without overlap that the compute stream waits
+  DataParallelSync sync = DataParallelSync::kReduceScatter;  // of gradient and weight slices
+  Dispatcher dispatcher = Dispatcher::kAllToAll;             // of tokens in the expert group
 };
 
 // A pass over memory that is not an op of the trace, such as a cast or a copy.

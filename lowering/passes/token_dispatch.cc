@@ -99,9 +99,11 @@ void dispatch_tokens(LoweredLayer& layer, const LayerInputs& inputs) {
   if (!has_experts(model)) return;
   size_buffers(layer, inputs);
   const double load = busiest_load(inputs.scenario.stack, model, inputs.plan);
+  const Dispatcher dispatcher = inputs.scenario.stack.parts.dispatcher;
   for (LoweredOp& op : layer.ops) op.load = waits_for_busiest(op.label) ? load : 1;
   for (LoweredCollective& record : layer.collectives) {
     if (record.label.part == ModelPart::kDispatch) record.load = load;
+    if (record.group == GroupKind::kExpert) record.dispatcher = dispatcher;
   }
   for (const LayerPhase phase : all_of<LayerPhase>()) dispatch_in_phase(layer, inputs, phase);
 }
