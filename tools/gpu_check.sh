@@ -5,8 +5,8 @@
 # STAGE, each under ten minutes, the three most informative first (docs/cuda.md has the times):
 #   look      the machine; times of attention and its reproducibility under contention; 8-bit GEMMs;
 #             overlap of a GEMM with another stream; all tests in one process; large models; graphs
-#   kernels   each kernel compared with the copy rate and with PyTorch; attention with warp kernels;
-#             real NCCL between processes on the one GPU
+#   kernels   each kernel compared with the copy rate and with PyTorch; attention with warp kernels
+#   ranks     real NCCL between processes on the one GPU
 #   profile   profiles and validates two plans, then others while there is time: OUT/h200.json
 #   speed     steps compared with PyTorch; clocks and power during a minute of GEMMs
 #   sanitize  the four tools of compute-sanitizer
@@ -15,7 +15,7 @@
 # step, and results. Exit code 1: a step failed. 4: there is no GPU.
 set -uo pipefail
 bundle=$(cd "$(dirname "$0")" && pwd)
-stage=${1:?give a stage: look, kernels, profile, speed or sanitize}
+stage=${1:?give a stage: look, kernels, ranks, profile, speed or sanitize}
 out=${2:?give a folder for the results}
 work=${TPSIM_CHECK_WORK:-/tmp/tpsim_check}  # kept between stages on one machine
 mkdir -p "$out" "$work"
@@ -69,7 +69,7 @@ plans=(
   "bloom-1b1 --model bloom-1b1 --micro-batch 4 --global-batch 8 --attention flash"
 )
 # Plans of which single ranks run alone on the GPU: name, ranks (separated by commas), then options.
-ranks=(
+lone_ranks=(
   "bloom-176b 20,0,44 --cluster dgx-h200 --model bloom-176b --tp 4 --pp 12 --dp 1 --micro-batch 1 --global-batch 16 --attention unfused"
   "llama-2-70b 0,24 --cluster dgx-h200 --model llama-2-70b --tp 8 --pp 4 --dp 1 --micro-batch 1 --global-batch 8 --attention flash"
 )
@@ -146,7 +146,6 @@ kernels() {
   step torch_kernels 120 python3 "$bundle/gpu_against_torch.py" "$work/kernels.out"
   step torch_attention 120 python3 "$bundle/gpu_against_torch.py" --attention "$work/attention.out"
   by_warps
-  nccl
 }
 
 # Repeats the attention tests with warp kernels, because Hopper uses warpgroup kernels by default.
@@ -166,7 +165,7 @@ by_warps() {
 
 # Tests the real NCCL with all processes of a job on the one GPU. NCCL counts each process as a
 # separate host.
-nccl() {
+ranks() {
   local golden=$bundle/golden/bloom-tiny
   local job=(--checkpoint "$golden" --tokens "$golden/tokens.safetensors" --dtype fp32 --device cuda
     --global-batch 8 --micro-batch 2 --json)
@@ -180,6 +179,7 @@ nccl() {
 tp2 2 --tp 2
 tp2_after 2 --tp 2 --tp-overlap none
 pp2 2 --pp 2
+zb_h1 2 --pp 2 --schedule zb-h1
 beside 2 --dp 2 --zero 1 --overlap-gradient-reduction on
 after 2 --dp 2 --zero 1 --overlap-gradient-reduction off
 zero3 2 --dp 2 --zero 3
@@ -226,9 +226,9 @@ profile() {
     step "validate_$name" 75 "$bundle/tpsim" validate "$work/$name.plan.json" --device cuda \
       --steps 12 --profile "$work/h200.json" --json && keep "validate_$name"
   }
-  ranks_of "${ranks[0]}"
+  ranks_of "${lone_ranks[0]}"
   for one in "${plans[@]}"; do whole "$one"; done
-  for one in "${ranks[@]:1}"; do ranks_of "$one"; done
+  for one in "${lone_ranks[@]:1}"; do ranks_of "$one"; done
   [ -s "$out/h200.json" ] || failed=1
   python3 "$bundle/gpu_validation.py" "$out/validate.jsonl" >"$out/validate.md" 2>>"$log" || failed=1
   cat "$out/validate.md"
@@ -264,7 +264,7 @@ sanitize() {
 }
 
 case "$stage" in
-  look | kernels | profile | speed | sanitize) ;;
+  look | kernels | ranks | profile | speed | sanitize) ;;
   *) echo "gpu_check.sh: unknown stage $stage" >&2; exit 2 ;;
 esac
 # If nvidia-smi is missing, tpsim decides whether there is a GPU.

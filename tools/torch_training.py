@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures training steps of Hugging Face models on one GPU, and writes them as a table of runs.
 
-Usage: torch_training.py OUT.csv [--cases first|held-out] [--seconds N] [--only SUBSTRING]
-                         [--saved OUT.tsv] [--kernels OUT.tsv]
+Usage: torch_training.py OUT.csv [--cases first|held-out|sharded] [--seconds N] [--only SUBSTRING]
+                         [--saved OUT.tsv] [--kernels OUT.tsv] [--snapshots FOLDER]
 
 Models have their published shapes, random weights and random tokens. A step is forward with the
 model's own loss, backward, AdamW (fused) and zero_grad. Its time is the wall-clock time between two
@@ -11,12 +11,17 @@ PyTorch's allocated bytes over one step. `tpsim validate --runs OUT.csv` compare
 predictions. --saved lists the tensors that forward saves for backward, by shape and dtype.
 --kernels lists the number of launches and the time in microseconds of each kernel in a step.
 --cases held-out measures other models, which no price of tpsim was derived from.
+--cases sharded measures the memory of one rank of FSDP 2 on many GPUs: PyTorch's "fake" process
+group allocates what collectives need and transfers nothing, so these rows have no step time.
+--snapshots writes PyTorch's memory snapshot of a step for the cases of SNAPSHOT_CASES.
 """
 
 import argparse
 import collections
 import csv
 import gc
+import gzip
+import os
 import statistics
 import time
 import warnings
@@ -92,15 +97,16 @@ MODELS = {
 
 class Case:
     def __init__(self, model, precision, micro_batch, seq, attention="sdpa", recompute=False,
-                 compiled=False, accumulate=1):
+                 compiled=False, accumulate=1, shards=1, reshard=True):
         self.model, self.precision, self.micro_batch, self.seq = model, precision, micro_batch, seq
         self.attention, self.recompute, self.compiled = attention, recompute, compiled
-        self.accumulate = accumulate
+        self.accumulate, self.shards, self.reshard = accumulate, shards, reshard
 
     def name(self):
         parts = [self.model, self.precision, f"b{self.micro_batch}", f"s{self.seq}", self.attention]
         parts += ["checkpointing"] * self.recompute + ["compile"] * self.compiled
-        return "_".join(parts + ([f"acc{self.accumulate}"] if self.accumulate > 1 else []))
+        parts += [f"acc{self.accumulate}"] * (self.accumulate > 1) + [f"fsdp{self.shards}"] * (self.shards > 1)
+        return "_".join(parts + ["keep"] * (not self.reshard))
 
 
 # Most informative cases first, because --seconds may end the list early.
@@ -139,8 +145,23 @@ HELD_OUT_CASES = [
 ]
 
 
-# Cases whose kernels are counted, by their place in the list.
-KERNEL_CASES = {"first": (0, 1, 2, 3, 10, 16), "held-out": (1, 2, 3, 5, 8)}
+# Precision "mixed": fp32 shards, gathered as bf16, gradients reduced in fp32, as torchtitan does.
+SHARDED_CASES = [
+    Case("llama-3.1-8b", "mixed", 1, 4096, recompute=True, shards=8), Case("llama-3.2-3b", "mixed", 2, 2048, shards=8),
+    Case("qwen3-4b", "mixed", 2, 2048, shards=4), Case("llama-3.1-8b", "mixed", 1, 2048, shards=8),
+    Case("qwen3-4b", "mixed", 4, 4096, recompute=True, shards=16),
+    Case("llama-3.2-1b", "mixed", 4, 2048, shards=4, compiled=True),
+    Case("llama-3.2-3b", "mixed", 2, 2048, shards=8, reshard=False), Case("llama-2-7b", "mixed", 1, 4096, shards=64),
+    Case("olmoe-1b-7b", "mixed", 2, 2048, shards=8), Case("llama-3.1-8b", "mixed", 2, 8192, recompute=True, shards=64),
+    Case("qwen3-1.7b", "mixed", 4, 2048, shards=2), Case("llama-3.1-8b", "mixed", 1, 4096, shards=16, compiled=True),
+    Case("phi-3-mini-4k", "mixed", 2, 4096, recompute=True, shards=8),
+    Case("qwen2.5-1.5b", "mixed", 4, 2048, shards=8, accumulate=2), Case("llama-3.2-3b", "bf16", 2, 2048, shards=8),
+]
+ALL_CASES = {"first": CASES, "held-out": HELD_OUT_CASES, "sharded": SHARDED_CASES}
+
+# Cases whose kernels are counted and whose memory snapshots are written, by their place in the list.
+KERNEL_CASES = {"first": (0, 1, 2, 3, 10, 16), "held-out": (1, 2, 3, 5, 8), "sharded": ()}
+SNAPSHOT_CASES = {"first": (0, 1, 2), "held-out": (3, 9), "sharded": (0, 1, 2)}
 
 
 def build(case):
@@ -153,7 +174,31 @@ def build(case):
     model.train()
     if case.recompute:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if case.shards > 1:
+        shard(model, case)
+    elif case.compiled:
+        model.compile()
     return model
+
+
+def shard(model, case):
+    """Shards a model as rank 0 of FSDP 2. Each block is a unit; the rest is one."""
+    import torch.distributed as dist
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=case.shards)
+    mesh = dist.init_device_mesh("cuda", (case.shards,))
+    policy = MixedPrecisionPolicy()
+    if case.precision == "mixed":
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for block in model.get_decoder().layers:
+        if case.compiled:
+            block.compile()
+        fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=case.reshard)
+    fully_shard(model, mesh=mesh, mp_policy=policy, reshard_after_forward=case.reshard)
+    torch.cuda.empty_cache()
 
 
 class Saved:
@@ -174,18 +219,18 @@ class Saved:
         return tensor.detach()  # saving an output itself would create a reference cycle
 
 
-def measure(case, saved_file):
+def measure(case, saved_file, snapshot):
+    if snapshot:
+        torch.cuda.memory._record_memory_history(max_entries=400_000, stacks="python")
     model = build(case)
     weights = torch.cuda.memory_allocated()
     parameters = sum(p.numel() for p in model.parameters())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
-    step_model = torch.compile(model) if case.compiled else model
-    vocab = model.config.vocab_size
-    ids = torch.randint(0, vocab, (case.micro_batch, case.seq), device="cuda")
+    ids = torch.randint(0, model.config.vocab_size, (case.micro_batch, case.seq), device="cuda")
 
     def forward():
         with torch.autocast("cuda", torch.bfloat16, enabled=case.precision == "autocast"):
-            return step_model(input_ids=ids, labels=ids).loss
+            return model(input_ids=ids, labels=ids).loss
 
     def step():
         for _ in range(case.accumulate):
@@ -196,6 +241,12 @@ def measure(case, saved_file):
     for _ in range(3):
         step()
     torch.cuda.synchronize()
+    if snapshot:
+        torch.cuda.memory._dump_snapshot(snapshot)
+        torch.cuda.memory._record_memory_history(enabled=None)
+        with open(snapshot, "rb") as raw, gzip.open(snapshot + ".gz", "wb", 6) as packed:
+            packed.write(raw.read())
+        os.remove(snapshot)
     times = []
     torch.cuda.reset_peak_memory_stats()
     while len(times) < 5 or (sum(times) < 2 and len(times) < 40):
@@ -266,20 +317,23 @@ def row_of(case, result, gpu, date):
     row = dict.fromkeys(COLUMNS, "")
     batch = case.micro_batch * case.accumulate
     row.update(
-        id=case.name(), source="tools/torch_training.py", date=date, gpu=gpu, gpus=1, gpus_per_node=1,
+        id=case.name(), source="tools/torch_training.py", date=date, gpu=gpu, gpus=case.shards,
+        gpus_per_node=min(case.shards, 8),
         model=case.model, layers=layers, hidden=hidden, heads=heads,
         kv_heads=kv_heads,
         ffn_hidden=get("moe_intermediate_size", "intermediate_size", "ffn_dim") or 4 * hidden,
         gated_ffn=int(gated), seq=case.seq, vocab=f["vocab_size"], dtype="bf16",
-        framework=f"transformers {transformers.__version__}, PyTorch {torch.__version__.split('+')[0]}",
-        tp=1, cp=1, pp=1, vpp=1, dp=1, zero=0, micro_batch=case.micro_batch, global_batch=batch,
+        framework=f"{'FSDP 2, ' * (case.shards > 1)}transformers {transformers.__version__}, "
+                  f"PyTorch {torch.__version__.split('+')[0]}",
+        tp=1, cp=1, pp=1, vpp=1, dp=case.shards, zero=(3 if case.reshard else 2) * (case.shards > 1),
+        micro_batch=case.micro_batch, global_batch=batch * case.shards,
         recompute="full" if case.recompute else "none",
         attention="unfused" if case.attention == "eager" else "flash", outcome="ok",
         step_s=f"{seconds:.6f}", tokens_per_s_per_gpu=f"{batch * case.seq / seconds:.1f}",
         mem_gb=f"{peak / 2**30:.3f}", mem_kind="torch peak allocated, GiB", head_dim=get("head_dim"),
         experts=get("num_experts", "n_routed_experts"), experts_per_token=get("num_experts_per_tok"), optimizer="adamw",
         optimizer_dtype="bf16" if case.precision == "bf16" else "fp32",
-        master_weights="none" if case.precision == "bf16" else "autocast",
+        master_weights={"bf16": "none", "autocast": "autocast", "mixed": ""}[case.precision],
         compile=int(case.compiled), dropout=0,
         notes=f"{parameters} parameters; slowest/fastest {spread:.3f}; issued in {issued * 1e3:.1f} ms; GiB "
               f"reserved {reserved / 2**30:.3f}, weights {weights / 2**30:.3f}, between steps {state / 2**30:.3f}, kept by "
@@ -291,16 +345,17 @@ def row_of(case, result, gpu, date):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("out")
-    parser.add_argument("--cases", choices=sorted(KERNEL_CASES), default="first")
+    parser.add_argument("--cases", choices=sorted(ALL_CASES), default="first")
     parser.add_argument("--seconds", type=float, default=1e9)
     parser.add_argument("--only", default="")
     parser.add_argument("--saved")
     parser.add_argument("--kernels")
+    parser.add_argument("--snapshots")
     args = parser.parse_args()
     gpu, date = torch.cuda.get_device_name(), time.strftime("%Y-%m-%d")
     began = time.monotonic()
     saved_file = open(args.saved, "w") if args.saved else None
-    cases = [c for c in (CASES if args.cases == "first" else HELD_OUT_CASES) if args.only in c.name()]
+    cases = [c for c in ALL_CASES[args.cases] if args.only in c.name()]
     if args.kernels:
         with open(args.kernels, "w") as out:
             for case in (case for i, case in enumerate(cases) if i in KERNEL_CASES[args.cases]):
@@ -316,13 +371,17 @@ def main():
     with open(args.out, "w", newline="") as out:
         writer = csv.DictWriter(out, COLUMNS)
         writer.writeheader()
-        for case in cases:
+        for index, case in enumerate(cases):
             if time.monotonic() - began > args.seconds:
                 print("left out:", case.name(), flush=True)
                 continue
             begin = time.monotonic()
             try:
-                row = row_of(case, measure(case, saved_file), gpu, date)
+                snapshot = args.snapshots and index in SNAPSHOT_CASES[args.cases]
+                path = os.path.join(args.snapshots, case.name() + ".pickle") if snapshot else ""
+                row = row_of(case, measure(case, saved_file, path), gpu, date)
+                if case.shards > 1:
+                    row.update(step_s="", tokens_per_s_per_gpu="")
             except torch.OutOfMemoryError:
                 row = row_of(case, (1, 1, 0, 0, 0, 0, 0, 0, [0] * 4), gpu, date)
                 row.update(outcome="oom", step_s="", tokens_per_s_per_gpu="", mem_gb="", mem_kind="", notes="")

@@ -177,6 +177,9 @@ constexpr ReportKey kMeasuredSnapshotKeys[] = {
     {"rank stage", "whole", "rank that recorded the snapshot, and its pipeline stage"},
     {"events", "whole", "number of recorded events"},
     {"missing_bytes", "number", "size of the request that ran out of memory; 0: none did"},
+    {"start_up_bytes", "number",
+     "highest allocated memory before 95 % of the kept memory existed, which is excluded below; "
+     "0: recorded after start-up"},
     {"compared", "list of compared_bytes", "measured and predicted memory"},
     {"live", "list of site_memory", "contents of the measured memory at its peak, largest first"},
 };

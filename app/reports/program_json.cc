@@ -130,6 +130,7 @@ JsonValue snapshot_json(const ComparedSnapshot& measured) {
                       {"stage", measured.stage},
                       {"events", measured.peak.events},
                       {"missing_bytes", measured.peak.missing.value()},
+                      {"start_up_bytes", measured.peak.start_up.value()},
                       {"compared", json_array(measured.rows, compared_bytes_json)},
                       {"live", json_array(measured.peak.live, site_json)}});
 }

@@ -56,6 +56,8 @@ std::string compared_view(const Terminal& terminal, const ComparedSnapshot& meas
                                   count_text(measured.peak.events));
   if (measured.peak.missing > Bytes())
     about += fmt::format("; ran out of memory at {}", to_string(measured.peak.missing));
+  if (measured.peak.start_up > measured.peak.allocated)
+    about += fmt::format("; start-up reached {}, not shown", to_string(measured.peak.start_up));
   Table table(columns_of("<memory|measured|predicted|off"));
   for (const ComparedBytes& row : measured.rows) {
     table.add_row({std::string(row.what), to_string(row.measured), to_string(row.predicted),

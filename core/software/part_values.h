@@ -147,6 +147,20 @@ template <>
 inline constexpr auto kEnumNames<CpCommType> =
     std::to_array<std::string_view>({"all_gather", "p2p", "torch_ring", "a2a"});
 
+// How long ZeRO 3 keeps gathered weights.
+enum class GatheredUnits : std::uint8_t {
+  kInUse,  // while their layer runs
+  // FSDP: the next block is gathered while a layer runs, and the last block's gradients are still
+  // being reduced. Head and final norm are a unit, gathered until their backward has ended.
+  kHead,
+  // The same, with embedding, final norm and head in one unit. It is gathered until all backward
+  // has ended, since the embedding's gradient comes last.
+  kRoot,
+};
+template <>
+inline constexpr auto kEnumNames<GatheredUnits> = std::to_array<std::string_view>({"in_use", "head",
+                                                                                   "root"});
+
 // Order of a stage's send to and receive from the same neighboring stage.
 enum class P2pCalls : std::uint8_t {
   kPaired,  // at once, in both directions (Megatron's send_forward_recv_backward)

@@ -237,6 +237,13 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.flag({"copies_gathered_weights",
            "ZeRO 3 copies gathered weights from the buffer of the all-gather into tensors [false]"},
           stack.copies_gathered_weights, kOptional);
+  io.choice(
+      {"gathered_units",
+       "how long ZeRO 3 keeps gathered weights; head: FSDP with the next block gathered ahead "
+       "and a unit of final norm and head; root: the same with the embedding in that unit "
+       "[in_use]"},
+      stack.gathered_units, {GatheredUnits::kInUse, GatheredUnits::kHead, GatheredUnits::kRoot},
+      kOptional);
   io.number({"overlap_slowdown", "slowdown factor of compute that overlaps with a collective"},
             stack.overlap_slowdown, {1, 10});
   io.number({"rank_jitter", "relative standard deviation of compute time between ranks"},

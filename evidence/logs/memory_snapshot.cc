@@ -111,13 +111,13 @@ std::int64_t reserved_at_end(const MemorySnapshot& snapshot) {
   return bytes;
 }
 
-// Returns the highest sum of +`up` and -`down` events before the state `last` at the end.
-std::int64_t highest(const MemorySnapshot& snapshot, SnapshotAction up, SnapshotAction down,
-                     std::int64_t last) {
-  std::int64_t now = last, most = last;
-  for (auto event = snapshot.events.rbegin(); event != snapshot.events.rend(); ++event) {
-    if (event->action == up) now -= event->bytes;
-    if (event->action == down) now += event->bytes;
+// Returns the highest reserved memory from the event `first` to the end.
+std::int64_t highest_reserved(const MemorySnapshot& snapshot, std::size_t first) {
+  std::int64_t now = reserved_at_end(snapshot), most = now;
+  for (std::size_t i = snapshot.events.size(); i > first; --i) {
+    const SnapshotEvent& event = snapshot.events[i - 1];
+    if (event.action == SnapshotAction::kSegmentAlloc) now -= event.bytes;
+    if (event.action == SnapshotAction::kSegmentFree) now += event.bytes;
     most = std::max(most, now);
   }
   return most;
@@ -132,12 +132,18 @@ void apply(const SnapshotEvent& event, LiveBlocks& live) {
   if (event.action == SnapshotAction::kFree) live.erase(event.address);
 }
 
-// Returns what was allocated before the first event.
-LiveBlocks blocks_before(const MemorySnapshot& snapshot) {
+// Returns what is allocated after the last event.
+LiveBlocks blocks_after(const MemorySnapshot& snapshot) {
   LiveBlocks live;
   for (const SnapshotSegment& segment : snapshot.segments) {
     for (const SnapshotBlock& block : segment.blocks) live[block.address] = block;
   }
+  return live;
+}
+
+// Returns what was allocated before the first event.
+LiveBlocks blocks_before(const MemorySnapshot& snapshot) {
+  LiveBlocks live = blocks_after(snapshot);
   for (auto event = snapshot.events.rbegin(); event != snapshot.events.rend(); ++event) {
     if (event->action == SnapshotAction::kAlloc) live.erase(event->address);
     // The site of a free is where it is freed.
@@ -153,19 +159,40 @@ std::int64_t bytes_of(const LiveBlocks& live) {
       [](std::int64_t sum, const auto& block) { return sum + block.second.bytes; });
 }
 
-// Returns the number of events after which the most is allocated.
-std::size_t events_to_peak(const MemorySnapshot& snapshot, std::int64_t now) {
-  std::int64_t most = now;
-  std::size_t at = 0;
-  for (std::size_t i = 0; i < snapshot.events.size(); ++i) {
+// Returns the number of events after which start-up has ended; 0: nothing of it was recorded.
+std::size_t events_of_start_up(const MemorySnapshot& snapshot) {
+  LiveBlocks kept = blocks_after(snapshot);
+  const std::int64_t total = bytes_of(kept);
+  std::int64_t later = 0;
+  for (std::size_t i = snapshot.events.size(); i > 0; --i) {
+    const SnapshotEvent& event = snapshot.events[i - 1];
+    const auto block = kept.find(event.address);
+    if (event.action != SnapshotAction::kAlloc || block == kept.end()) continue;
+    later += block->second.bytes;
+    kept.erase(block);
+    if (later > total / 20) return i;
+  }
+  return 0;
+}
+
+// Memory before and at a peak: number of events from the start, and bytes.
+struct PeakEvent {
+  std::size_t events = 0;
+  std::int64_t bytes = 0;
+};
+
+// Returns the highest allocated memory after `first` to `last` events; `now` bytes are allocated
+// after `first`.
+PeakEvent highest_allocated(const MemorySnapshot& snapshot, std::size_t first, std::size_t last,
+                            std::int64_t now) {
+  PeakEvent most{first, now};
+  for (std::size_t i = first; i < last; ++i) {
     const SnapshotEvent& event = snapshot.events[i];
     if (event.action == SnapshotAction::kAlloc) now += event.bytes;
     if (event.action == SnapshotAction::kFree) now -= event.bytes;
-    if (now <= most) continue;
-    most = now;
-    at = i + 1;
+    if (now > most.bytes) most = {i + 1, now};
   }
-  return at;
+  return most;
 }
 
 // Returns the innermost Python frame of the training program: PyTorch's own frames are skipped.
@@ -347,18 +374,23 @@ std::string to_pickle(const MemorySnapshot& snapshot) { return SnapshotWriter(sn
 SnapshotPeak peak_of(const MemorySnapshot& snapshot) {
   SnapshotPeak peak;
   LiveBlocks live = blocks_before(snapshot);
-  const std::size_t to_peak = events_to_peak(snapshot, bytes_of(live));
   const auto& events = snapshot.events;
-  for (std::size_t i = 0; i < to_peak; ++i) apply(events[i], live);
+  const std::size_t first = events_of_start_up(snapshot);
+  if (first > 0) {
+    const PeakEvent start_up = highest_allocated(snapshot, 0, first, bytes_of(live));
+    peak.start_up = Bytes(static_cast<double>(start_up.bytes));
+  }
+  for (std::size_t i = 0; i < first; ++i) apply(events[i], live);
+  const std::size_t to_peak =
+      highest_allocated(snapshot, first, events.size(), bytes_of(live)).events;
+  for (std::size_t i = first; i < to_peak; ++i) apply(events[i], live);
   peak.live = by_site(snapshot, live);
   peak.allocated = Bytes(static_cast<double>(bytes_of(live)));
   for (std::size_t i = to_peak; i < events.size(); ++i) {
     if (events[i].action == SnapshotAction::kFree) live.erase(events[i].address);
   }
   peak.kept = Bytes(static_cast<double>(bytes_of(live)));
-  const std::int64_t reserved = highest(snapshot, SnapshotAction::kSegmentAlloc,
-                                        SnapshotAction::kSegmentFree, reserved_at_end(snapshot));
-  peak.reserved = Bytes(static_cast<double>(reserved));
+  peak.reserved = Bytes(static_cast<double>(highest_reserved(snapshot, first)));
   for (const SnapshotEvent& event : events) {
     if (event.action == SnapshotAction::kOutOfMemory)
       peak.missing = Bytes(static_cast<double>(event.bytes));

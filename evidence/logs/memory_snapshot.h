@@ -75,12 +75,15 @@ struct SiteMemory {
   Bytes bytes;
 };
 
+// Memory after start-up, which ends when 95 % of the memory that is kept until the recording ends
+// has been allocated: weights and optimizer state. Before, a model may exist unsharded.
 struct SnapshotPeak {
   Bytes allocated;               // highest, as torch.cuda.max_memory_allocated()
   Bytes reserved;                // highest, as torch.cuda.max_memory_reserved()
   Bytes kept;                    // part of `allocated` that is not freed until the recording ends
   Bytes missing;                 // size of a request that ran out of memory; 0: none did
-  std::int64_t events = 0;       // number of recorded events
+  Bytes start_up;                // highest allocated memory before; 0: recorded after start-up
+  std::int64_t events = 0;       // number of recorded events, those of start-up included
   std::vector<SiteMemory> live;  // contents of `allocated`, largest first
 };
 SnapshotPeak peak_of(const MemorySnapshot& snapshot);

@@ -57,11 +57,12 @@ LoweredEvent append(std::vector<Record>& records, const Record& record, Kind kin
 struct Added {
   LoweredEvent from, to;
 };
-Added added_memory(LoweredLayer& layer, double bytes, const char* label) {
+Added added_memory(LoweredLayer& layer, double bytes, const char* label,
+                   MemoryCategory category = MemoryCategory::kActivations) {
   const bool is_more = bytes > 0;
   LoweredAllocation made;
   made.bytes = std::llround(std::abs(bytes));
-  made.category = MemoryCategory::kActivations;
+  made.category = category;
   made.label = label;
   made.is_traced = false;
   const LoweredEvent from =
@@ -149,9 +150,10 @@ LoweredEvent added(LoweredLayer& layer, const HostWork& work) {
   return append(layer.host, work, Kind::kHost);
 }
 
-void hold(LoweredLayer& layer, Moment from, Moment to, double bytes, const char* label) {
+void hold(LoweredLayer& layer, Moment from, Moment to, double bytes, const char* label,
+          MemoryCategory category) {
   if (bytes == 0) return;
-  const Added memory = added_memory(layer, bytes, label);
+  const Added memory = added_memory(layer, bytes, label, category);
   put(layer, from, memory.from);
   put(layer, to, memory.to);
 }

@@ -173,7 +173,8 @@ inline constexpr Moment kBackwardEnd{LayerPhase::kBackward, Moment::Edge::kEnd};
 
 // Adds memory that is allocated at `from` and freed at `to`. Negative bytes: traced memory that the
 // framework frees at `from` and allocates at `to`.
-void hold(LoweredLayer& layer, Moment from, Moment to, double bytes, const char* label);
+void hold(LoweredLayer& layer, Moment from, Moment to, double bytes, const char* label,
+          MemoryCategory category = MemoryCategory::kActivations);
 // The same with `from` at the end of `events`, which become those of a phase. `to` may be in
 // another phase only.
 void hold(LoweredLayer& layer, std::vector<LoweredEvent>& events, Moment to, double bytes,

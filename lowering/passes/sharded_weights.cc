@@ -1,5 +1,7 @@
 // Gathers of sharded weights. DeepSpeed gathers the weights of experts that run in a loop matrix by
-// matrix. FSDP 2 and DeepSpeed gather into one buffer and copy the weights from there.
+// matrix. FSDP 2 and DeepSpeed gather into one buffer and copy the weights from there. FSDP gathers
+// ahead, and keeps the weights outside of blocks.
+#include <algorithm>
 #include <cmath>
 
 #include "lowering/passes/lower.h"
@@ -39,6 +41,71 @@ void copy_gathered(LoweredLayer& layer, LayerPhase phase) {
   });
 }
 
+// Returns the number of weights of a block on a rank, gathered over the data group.
+double block_weights(const LayerInputs& inputs, ModelSpec block) {
+  block.experts.count /= inputs.plan.degrees.ep;
+  return static_cast<double>(block_parameter_count(block)) / inputs.plan.degrees.tp;
+}
+
+// Returns the number of weights of the unit that has the head.
+double head_weights(const LayerInputs& inputs, GatheredUnits units) {
+  const ModelSpec& model = inputs.scenario.model;
+  const bool has_both = units == GatheredUnits::kRoot && !model.tied_embedding;
+  return static_cast<double>(model.vocab * model.hidden) * (has_both ? 2 : 1) /
+         inputs.plan.degrees.tp;
+}
+
+bool has_gathers(const LoweredLayer& layer) {
+  return std::any_of(layer.collectives.begin(), layer.collectives.end(), is_gather);
+}
+
+// The traced layer allocates its gathered weights while its GEMMs use them.
+void drop_traced_gathers(LoweredLayer& layer) {
+  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+    for (const LoweredEvent& event : layer.phase(phase).events) {
+      if (event.kind != Kind::kAllocate) continue;
+      LoweredAllocation& made = layer.allocations[event.index];
+      if (made.category == MemoryCategory::kWeights) made.bytes = 0;
+    }
+  }
+}
+
+// FSDPParamGroup in torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py: unshard() gathers the
+// next unit in forward, _prefetch_unshard() in backward. post_backward() frees the gradients of the
+// unit before, reduce_scatter_state.
+void keep_units(LoweredLayer& layer, const LayerInputs& inputs, GatheredUnits units) {
+  const Plan& plan = inputs.plan;
+  const ModelSpec& model = inputs.scenario.model;
+  const bool is_block = layer.kind == LayerKind::kBlock;
+  const std::int64_t first = block_kind(model, 0), last = block_kind(model, model.layers - 1);
+  const bool has_unit =
+      layer.kind == LayerKind::kHead || (units == GatheredUnits::kRoot && plan.degrees.pp == 1);
+  const double kept = has_unit ? head_weights(inputs, units) : 0;
+  if (!is_block && has_unit) drop_traced_gathers(layer);
+  const auto hold_weights = [&](LayerPhase phase, double weights, const char* label) {
+    hold(layer, {phase, Moment::Edge::kStart}, {phase, Moment::Edge::kEnd}, weights, label,
+         MemoryCategory::kWeights);
+  };
+  const auto width = static_cast<double>(size_of(plan.dtype));
+  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+    hold_weights(phase, width * kept, "gathered unit of the head");
+    // The head runs last in forward, the embedding in backward.
+    const LayerKind stops =
+        phase == LayerPhase::kForward ? LayerKind::kHead : LayerKind::kEmbedding;
+    if (layer.kind == stops || layer.kind == LayerKind::kWordEmbeddings) continue;
+    const double next = is_block ? block_weights(inputs, inputs.block)
+                        : phase == LayerPhase::kForward
+                            ? block_weights(inputs, with_block_kind(model, first))
+                            : block_weights(inputs, with_block_kind(model, last));
+    hold_weights(phase, width * next, "weights gathered ahead");
+  }
+  if (is_block) {
+    const auto summed = static_cast<double>(size_of(plan.gradient_dtype));
+    hold(layer, kBackwardStart, kBackwardEnd, summed * block_weights(inputs, inputs.block),
+         "gradients in reduction", MemoryCategory::kGradients);
+  }
+}
+
 }  // namespace
 
 void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs) {
@@ -47,6 +114,8 @@ void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs) {
   const bool in_loop = stack.parts.expert_kernel == ExpertKernel::kLooped &&
                        stack.host.per_gather > Seconds() && has_experts(inputs.scenario.model);
   if (in_loop) gather_by_matrix(layer, inputs);
+  if (stack.gathered_units != GatheredUnits::kInUse && has_gathers(layer))
+    keep_units(layer, inputs, stack.gathered_units);
   if (!stack.copies_gathered_weights) return;
   for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
     copy_gathered(layer, phase);

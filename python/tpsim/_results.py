@@ -468,6 +468,7 @@ class MeasuredSnapshot(Value):
     stage: int
     events: int
     missing_bytes: float
+    start_up_bytes: float
     compared: Tuple[ComparedBytes, ...]
     live: Tuple[SiteMemory, ...]
 

@@ -71,6 +71,21 @@ TEST_CASE("copies of gathered weights take time with ZeRO 3 alone") {
   }
 }
 
+TEST_CASE("FSDP's units stay gathered at the peak, with ZeRO 3 alone") {
+  const Scenario freed = test::small_scenario(test::small_llama());
+  const auto peak = [&](GatheredUnits units, int zero) {
+    Scenario scenario = freed;
+    scenario.stack.gathered_units = units;
+    return with(scenario, plan_with(freed.model, Recompute::kNone, zero), {}).peak;
+  };
+  for (const GatheredUnits units : {GatheredUnits::kHead, GatheredUnits::kRoot})
+    CHECK(peak(units, 1) == peak(GatheredUnits::kInUse, 1));
+  CHECK(peak(GatheredUnits::kHead, 3) > peak(GatheredUnits::kInUse, 3));
+  const Bytes embedding(2.0 * static_cast<double>(freed.model.vocab * freed.model.hidden));
+  const Bytes more = peak(GatheredUnits::kRoot, 3) - peak(GatheredUnits::kHead, 3);
+  CHECK(more == (freed.model.tied_embedding ? Bytes() : embedding));
+}
+
 TEST_CASE("a large activation keeps what is left of its segment up to 1 MiB") {
   StackSpec stack;
   const AllocationRounding rounding = allocation_rounding(stack);

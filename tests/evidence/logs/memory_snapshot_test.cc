@@ -73,6 +73,18 @@ TEST_CASE("memory that was freed but not allocated in the recording counts befor
   CHECK(peak.live.back().blocks == 1);
 }
 
+TEST_CASE("a model that exists unsharded at start-up is not the peak of the steps") {
+  MemorySnapshot snapshot = two_steps();
+  std::vector<SnapshotEvent> start_up = {{SnapshotAction::kAlloc, 20 * kGib, 16 * kGib, 0, 0, {}},
+                                         {SnapshotAction::kFree, 20 * kGib, 16 * kGib, 0, 0, {}},
+                                         {SnapshotAction::kAlloc, 0, 4 * kGib, 0, 0, {}}};
+  snapshot.events.insert(snapshot.events.begin(), start_up.begin(), start_up.end());
+  const SnapshotPeak peak = peak_of(snapshot);
+  CHECK(peak.start_up == Bytes(16.0 * kGib));
+  check_two_steps(peak);
+  CHECK(peak_of(two_steps()).start_up == Bytes());
+}
+
 TEST_CASE("a request that ran out of memory is reported") {
   MemorySnapshot snapshot = two_steps();
   snapshot.events.push_back({SnapshotAction::kOutOfMemory, 0, 5 * kGib, 0, kNoSite, {}});
