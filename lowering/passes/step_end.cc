@@ -71,7 +71,7 @@ void narrow_optimizer_state(LoweredLayer& layer, const StepEndInputs& inputs) {
   const bool has_copy = parts.master_weights != MasterWeights::kNone;
   for (LoweredAllocation& state : layer.allocations) {
     if (state.category != MemoryCategory::kOptimizer) continue;
-    if (state.label == name_of(StateTensor::kMaster)) {
+    if (state.role == AllocationRole::kMasterWeights) {
       if (!has_copy) state.bytes = 0;
       continue;
     }

@@ -6,7 +6,6 @@
 #include "core/program/op_dims.h"
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/lower.h"
-#include "reference_model/layers/experts.h"
 
 namespace tpsim {
 namespace {
@@ -31,7 +30,7 @@ void size_buffers(LoweredLayer& layer, const LayerInputs& inputs) {
   const double size = buffered_load(scenario.stack, scenario.model, inputs.plan);
   if (!scenario.model.experts.dropless || size <= 1) return;
   for (LoweredAllocation& made : layer.allocations) {
-    if (!is_dispatched_tokens(made.label)) continue;
+    if (!holds_expert_tokens(made)) continue;
     made.bytes = std::llround(size * static_cast<double>(made.bytes));
   }
 }
