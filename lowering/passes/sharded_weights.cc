@@ -28,7 +28,7 @@ void gather_by_matrix(LoweredLayer& layer, const LayerInputs& inputs) {
 
 // torch.ops.fsdp.split_with_sizes_copy (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py),
 // torch.cat in DeepSpeed's AllGatherCoalescedHandle (runtime/zero/partition_parameters.py).
-void copy_gathered(LoweredLayer& layer, LayerPhase phase) {
+void copy_gathered(LoweredLayer& layer, Phase phase) {
   rewrite(layer, phase, [&](const LoweredEvent& event, std::vector<LoweredEvent>& events) {
     events.push_back(event);
     if (event.kind != Kind::kCollective) return;
@@ -61,7 +61,7 @@ bool has_gathers(const LoweredLayer& layer) {
 
 // The traced layer allocates its gathered weights while its GEMMs use them.
 void drop_traced_gathers(LoweredLayer& layer) {
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     for (const LoweredEvent& event : layer.phase(phase).events) {
       if (event.kind != Kind::kAllocate) continue;
       LoweredAllocation& made = layer.allocations[event.index];
@@ -82,19 +82,18 @@ void keep_units(LoweredLayer& layer, const LayerInputs& inputs, GatheredUnits un
       layer.kind == LayerKind::kHead || (units == GatheredUnits::kRoot && plan.degrees.pp == 1);
   const double kept = has_unit ? head_weights(inputs, units) : 0;
   if (!is_block && has_unit) drop_traced_gathers(layer);
-  const auto hold_weights = [&](LayerPhase phase, double weights, const char* label) {
+  const auto hold_weights = [&](Phase phase, double weights, const char* label) {
     hold(layer, {phase, Moment::Edge::kStart}, {phase, Moment::Edge::kEnd}, weights, label,
          MemoryCategory::kWeights);
   };
   const auto width = static_cast<double>(size_of(plan.dtype));
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     hold_weights(phase, width * kept, "gathered unit of the head");
     // The head runs last in forward, the embedding in backward.
-    const LayerKind stops =
-        phase == LayerPhase::kForward ? LayerKind::kHead : LayerKind::kEmbedding;
+    const LayerKind stops = phase == Phase::kForward ? LayerKind::kHead : LayerKind::kEmbedding;
     if (layer.kind == stops || layer.kind == LayerKind::kWordEmbeddings) continue;
     const double next = is_block ? block_weights(inputs, inputs.block)
-                        : phase == LayerPhase::kForward
+                        : phase == Phase::kForward
                             ? block_weights(inputs, with_block_kind(model, first))
                             : block_weights(inputs, with_block_kind(model, last));
     hold_weights(phase, width * next, "weights gathered ahead");
@@ -117,7 +116,7 @@ void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs) {
   if (stack.gathered_units != GatheredUnits::kInUse && has_gathers(layer))
     keep_units(layer, inputs, stack.gathered_units);
   if (!stack.copies_gathered_weights) return;
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     copy_gathered(layer, phase);
   }
 }
