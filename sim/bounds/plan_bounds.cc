@@ -244,7 +244,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   const StageKind& stage = cut.stages[kind_of_stage];
   const StackSpec& stack = pricer_.scenario().stack;
   const auto m = static_cast<double>(micro_batches(plan));
-  const P2pHabits p2p = p2p_habits(stack);
+  const P2pHabits p2p = p2p_habits(stack, plan.virtual_stages);
   StageBound bound;
   Seconds last;  // tasks that compute the last weight gradients
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
@@ -295,9 +295,9 @@ Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
 // The first task of a stage starts after one forward of every stage before it. After its last task,
 // one backward of each of these stages follows. In a run of equal stages, the last one starts last,
 // and its gradient passes through all others of the run.
-PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
+PlanBounds::Ends PlanBounds::ends_of(const Plan& plan, const StageCut& cut) const {
   const Seconds wire = transfer_.wire;
-  const bool waits = p2p_habits(pricer_.scenario().stack).sender_waits;
+  const bool waits = p2p_habits(pricer_.scenario().stack, plan.virtual_stages).sender_waits;
   Seconds start;
   for (const StageRun& run : cut.runs) {
     const StageBound& stage = stages_[static_cast<std::size_t>(run.kind)];
@@ -325,7 +325,7 @@ PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
 // backwards of the stages follow each other.
 PlanBounds::Ends PlanBounds::split_ends_of(const Plan& plan, const StageCut& cut) const {
   const Seconds wire = transfer_.wire;
-  const bool waits = p2p_habits(pricer_.scenario().stack).sender_waits;
+  const bool waits = p2p_habits(pricer_.scenario().stack, plan.virtual_stages).sender_waits;
   const std::int64_t m = micro_batches(plan);
   std::int64_t at = plan.degrees.pp;
   Seconds start;
@@ -358,7 +358,7 @@ Seconds PlanBounds::step(const Plan& plan, const StageCut& cut) {
     stages_.push_back(bound_of(plan, cut, kind));
     update = std::max(update, stages_.back().update);
   }
-  const Ends ends = splits_backward(plan.schedule) ? split_ends_of(plan, cut) : ends_of(cut);
+  const Ends ends = splits_backward(plan.schedule) ? split_ends_of(plan, cut) : ends_of(plan, cut);
   if (world_ != gpu_count(plan)) {
     world_ = gpu_count(plan);
     expected_maximum_ = expected_maximum(world_);
