@@ -72,15 +72,14 @@ Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size
       kind, fsdp, mixed_precision(file.plan.dtype), size.nodes, gpus);
 }
 
-LaunchOptions accelerate_arguments(const PlanFile& file, const SoftwareParts& parts) {
+LaunchOptions trainer_arguments(const PlanFile& file, const SoftwareParts& parts,
+                                bool checkpoints) {
   const Plan& plan = file.plan;
   LaunchOptions options;
   options.add("--per_device_train_batch_size", plan.micro_batch);
   options.add("--gradient_accumulation_steps", micro_batches(plan));
   options.add("--max_length", file.model.seq);
-  if (plan.recompute == Recompute::kFull && plan.zero == 0) {
-    options.add("--gradient_checkpointing", "true");
-  }
+  if (checkpoints) options.add("--gradient_checkpointing", "true");
   options.add("--attn_implementation",
               plan.attention == AttentionKind::kFlash ? "flash_attention_2" : "eager");
   // The default depends on the version of PyTorch (OptimizerNames in training_args.py).
@@ -88,6 +87,11 @@ LaunchOptions accelerate_arguments(const PlanFile& file, const SoftwareParts& pa
               parts.optimizer_kernel == KernelFusion::kFused ? "adamw_torch_fused" : "adamw_torch");
   if (parts.compile) options.add("--torch_compile", "true");
   return options;
+}
+
+LaunchOptions accelerate_arguments(const PlanFile& file, const SoftwareParts& parts) {
+  const bool checkpoints = file.plan.recompute == Recompute::kFull && file.plan.zero == 0;
+  return trainer_arguments(file, parts, checkpoints);
 }
 
 Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,

@@ -10,7 +10,10 @@ using Files = std::vector<LaunchFile>;
 // Returns the stack of a job script: determined by the accompanying files if possible, otherwise by
 // its text.
 LaunchStack stack_of_job(const LaunchFile& job, const Files& files) {
-  if (file_named(files, kDeepSpeedConfigFile).ok()) return LaunchStack::kMegatronDeepSpeed;
+  if (file_named(files, kDeepSpeedConfigFile).ok()) {
+    const bool is_trainer = job.text.find("--per_device_train_batch_size") != std::string::npos;
+    return is_trainer ? LaunchStack::kDeepSpeed : LaunchStack::kMegatronDeepSpeed;
+  }
   if (file_named(files, kNemoYamlFile).ok()) return LaunchStack::kNemo;
   if (file_named(files, kNanotronYamlFile).ok()) return LaunchStack::kNanotron;
   if (file_named(files, kAccelerateYamlFile).ok()) return LaunchStack::kAccelerate;

@@ -75,11 +75,12 @@ std::string start_text(LaunchStack own, const ModelSpec& model, const std::strin
         "  \"${{TRAIN_ARGS[@]}}\" \"$@\"\n",
         kAccelerateYamlFile);
   }
-  const char* const program = own == LaunchStack::kTorchTitan ? "-m torchtitan.train"
-                              : own == LaunchStack::kNanotron ? "run_train.py"
-                              : own == LaunchStack::kNemo     ? "pretrain.py"
-                              : is_hybrid_pattern(model)      ? "pretrain_hybrid.py"
-                                                              : "pretrain_gpt.py";
+  const char* const program = own == LaunchStack::kTorchTitan  ? "-m torchtitan.train"
+                              : own == LaunchStack::kNanotron  ? "run_train.py"
+                              : own == LaunchStack::kNemo      ? "pretrain.py"
+                              : own == LaunchStack::kDeepSpeed ? "train.py"
+                              : is_hybrid_pattern(model)       ? "pretrain_hybrid.py"
+                                                               : "pretrain_gpt.py";
   // torchtitan's last argument is a word that must follow all options.
   const char* const arguments = own == LaunchStack::kTorchTitan ? "\"$@\" \"${TRAIN_ARGS[@]}\""
                                                                 : "\"${TRAIN_ARGS[@]}\" \"$@\"";

@@ -33,8 +33,12 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
                                 PartValues& parts, LeftSettings& left);
 Result<std::string> nanotron_yaml(const PlanFile& file);
 Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size);
-// Returns the arguments of the training script. `parts` is the plan's software.
+// Returns the arguments of a script with Hugging Face's Trainer. `parts` is the plan's software.
+// `checkpoints`: the Trainer, and not FSDP's settings, enables full recompute.
+LaunchOptions trainer_arguments(const PlanFile& file, const SoftwareParts& parts, bool checkpoints);
 LaunchOptions accelerate_arguments(const PlanFile& file, const SoftwareParts& parts);
+Result<std::string> deepspeed_trainer_json(const PlanFile& file, const StackSpec& software);
+LaunchOptions deepspeed_trainer_arguments(const PlanFile& file, const SoftwareParts& parts);
 Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
                                        const ImportInputs& inputs);
 

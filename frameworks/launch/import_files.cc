@@ -332,6 +332,15 @@ Result<ImportedPlan> read_files(LaunchStack stack, const Files& files, const Imp
     TPSIM_TRY(ImportedPlan plan, import_accelerate(files, inputs));
     return with_environment(stack, files, inputs, std::move(plan));
   }
+  if (stack == LaunchStack::kDeepSpeed) {
+    TPSIM_TRY(const LaunchFile script, file_named(files, launch_file_names(stack).front()));
+    TPSIM_TRY(const LaunchFile config, file_named(files, kDeepSpeedConfigFile));
+    ImportInputs with_config = inputs;
+    with_config.more.push_back({config.name, config.text});  // the script names it without a folder
+    TPSIM_TRY(ImportedPlan plan,
+              located(script, import_command(stack, script, files, with_config)));
+    return with_environment(stack, files, inputs, std::move(plan));
+  }
   if (stack == LaunchStack::kNanotron) {
     TPSIM_TRY(const LaunchFile yaml, file_named(files, kNanotronYamlFile));
     TPSIM_TRY(ImportedPlan plan, import_config(yaml, inputs));

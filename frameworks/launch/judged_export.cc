@@ -27,6 +27,7 @@ std::string_view judge_of(LaunchStack stack) {
     case LaunchStack::kNemo: return "megatron-bridge";
     case LaunchStack::kTorchTitan: return "torchtitan";
     case LaunchStack::kAccelerate: return "accelerate";
+    case LaunchStack::kDeepSpeed: return "deepspeed";
     case LaunchStack::kNanotron:
     case LaunchStack::kSlurm:
     case LaunchStack::kKubernetes: break;
@@ -207,7 +208,7 @@ Result<Case> case_of(LaunchStack stack, const std::vector<LaunchFile>& files,
   if (stack == LaunchStack::kAccelerate) {
     TPSIM_TRY_STATUS(add_config(files, kAccelerateYamlFile, out));
   }
-  if (stack == LaunchStack::kMegatronDeepSpeed) {
+  if (stack == LaunchStack::kMegatronDeepSpeed || stack == LaunchStack::kDeepSpeed) {
     TPSIM_TRY_STATUS(add_config(files, kDeepSpeedConfigFile, out));
   }
   if (stack == LaunchStack::kNemo) {
@@ -234,7 +235,7 @@ Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>
   if (judge.empty()) {
     return bad_input(fmt::format("--check is not available for {}", name_of(stack)), "",
                      "--check supports megatron-lm, megatron-deepspeed, nemo, torchtitan, "
-                     "accelerate, and jobs that start them");
+                     "accelerate, deepspeed, and jobs that start them");
   }
   TPSIM_TRY(Case one, case_of(stack, files, model));
   one.given.set("gpu", gpu);

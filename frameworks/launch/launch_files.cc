@@ -118,6 +118,14 @@ Result<Files> export_accelerate(const PlanFile& file, const LaunchSize& size,
                {kAccelerateYamlFile, std::move(yaml)}};
 }
 
+Result<Files> export_deepspeed_trainer(const PlanFile& file, const LaunchSize& size,
+                                       const StackSpec& software) {
+  TPSIM_TRY(std::string json, deepspeed_trainer_json(file, software));
+  const LaunchOptions arguments = deepspeed_trainer_arguments(file, software.parts);
+  return Files{shell_file(LaunchStack::kDeepSpeed, file, size, arguments, ""),
+               {kConfigFile, std::move(json)}};
+}
+
 // Exports the files of a launcher that is not a job.
 Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
                          const StackSpec& software) {
@@ -128,6 +136,7 @@ Result<Files> export_own(LaunchStack stack, const PlanFile& file, const LaunchSi
     case LaunchStack::kTorchTitan: return export_torchtitan(file, size);
     case LaunchStack::kNanotron: return export_nanotron(file, size);
     case LaunchStack::kAccelerate: return export_accelerate(file, size, software);
+    case LaunchStack::kDeepSpeed: return export_deepspeed_trainer(file, size, software);
     case LaunchStack::kSlurm:
     case LaunchStack::kKubernetes: break;
   }
@@ -143,9 +152,11 @@ Result<Files> export_job(LaunchStack job, const PlanFile& file, const LaunchSize
   }
   const auto own = launcher_in(job, file, software.launcher);
   if (!own) {
-    return cannot_express(job, fmt::format("the stack '{}'", file.stack),
-                          "job files support megatron-lm, megatron-core, megatron-deepspeed, "
-                          "nemo, torchtitan, nanotron and pytorch-fsdp; Slurm also reference");
+    return cannot_express(
+        job, fmt::format("the stack '{}'", file.stack),
+        "job files support megatron-lm, megatron-core, megatron-deepspeed, "
+        "nemo, torchtitan, nanotron, pytorch-fsdp and deepspeed-zero3; Slurm also "
+        "reference");
   }
   TPSIM_TRY(Files files, export_own(*own, file, size, software));
   return slurm ? slurm_job(*own, file, size, std::move(files))
@@ -169,7 +180,8 @@ std::vector<std::string> launch_file_names(LaunchStack stack) {
   switch (stack) {
     case LaunchStack::kMegatronLm:
     case LaunchStack::kTorchTitan: return {shell_name(stack)};
-    case LaunchStack::kMegatronDeepSpeed: return {shell_name(stack), kConfigFile};
+    case LaunchStack::kMegatronDeepSpeed:
+    case LaunchStack::kDeepSpeed: return {shell_name(stack), kConfigFile};
     case LaunchStack::kNemo: return {shell_name(stack), kYamlFile};
     case LaunchStack::kNanotron: return {shell_name(stack), kNanotronYamlFile};
     case LaunchStack::kAccelerate: return {shell_name(stack), kAccelerateYamlFile};

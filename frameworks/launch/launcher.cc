@@ -16,6 +16,7 @@ Launcher launcher_of(LaunchStack stack) {
     case LaunchStack::kTorchTitan: return Launcher::kTorchTitan;
     case LaunchStack::kNanotron: return Launcher::kNanotron;
     case LaunchStack::kAccelerate: return Launcher::kAccelerate;
+    case LaunchStack::kDeepSpeed: return Launcher::kDeepSpeed;
     case LaunchStack::kSlurm:
     case LaunchStack::kKubernetes: return Launcher::kNone;
   }

@@ -243,6 +243,7 @@ bool is_outside(LaunchStack stack, std::string_view name) {
     // Their training arguments belong to another stack, or are in a configuration file.
     case LaunchStack::kNanotron:
     case LaunchStack::kAccelerate:
+    case LaunchStack::kDeepSpeed:
     case LaunchStack::kSlurm:
     case LaunchStack::kKubernetes: return false;
   }

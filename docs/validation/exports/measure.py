@@ -7,6 +7,7 @@
     measure.py --program build/release/tpsim --to torchtitan --check torchtitan
     measure.py --program build/release/tpsim --to accelerate --check accelerate
     measure.py --program build/release/tpsim --to megatron-deepspeed --check DeepSpeed --check Megatron-DeepSpeed
+    measure.py --program build/release/tpsim --to deepspeed --check DeepSpeed --check transformers
 
 A scenario is drawn by seed over the catalogue: a model, a cluster, GPUs and a batch. The plan is the one that `tpsim plan`
 recommends with the stack of the framework. `plan` refuses models that the framework does not have, and scenarios in which
@@ -34,13 +35,13 @@ import sys
 import tempfile
 
 STACKS = {"megatron-lm": "megatron-core", "nemo": "nemo", "torchtitan": "torchtitan", "accelerate": "pytorch-fsdp",
-          "megatron-deepspeed": "megatron-deepspeed", "nanotron": "nanotron"}
+          "megatron-deepspeed": "megatron-deepspeed", "nanotron": "nanotron", "deepspeed": "deepspeed-zero3"}
 CLUSTERS = ("dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200", "gb200-nvl72", "gb300-nvl72")
 GPUS = (8, 16, 32, 64, 128, 256, 512, 1024)
 BATCHES = (128, 256, 512, 1024, 2048)
-JUDGES = {"accelerate": "accelerate", "megatron-deepspeed": "megatron-deepspeed", "megatron-lm": "megatron-lm",
+JUDGES = {"accelerate": "accelerate", "deepspeed": "deepspeed", "megatron-deepspeed": "megatron-deepspeed", "megatron-lm": "megatron-lm",
           "nemo": "megatron-bridge", "torchtitan": "torchtitan"}
-CONFIGS = {"accelerate": "accelerate.yaml", "megatron-deepspeed": "ds_config.json"}  # files that a judge reads
+CONFIGS = {"accelerate": "accelerate.yaml", "deepspeed": "ds_config.json", "megatron-deepspeed": "ds_config.json"}  # files that a judge reads
 PACKAGES = pathlib.Path(__file__).resolve().parents[3] / "python"
 START = ("import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
          "runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)")
