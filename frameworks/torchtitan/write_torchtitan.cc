@@ -5,7 +5,6 @@
 // configuration of the registry, which --module and --config name.
 #include <fmt/format.h>
 
-#include "frameworks/launch/framework_files.h"
 #include "frameworks/launch/launcher.h"
 #include "frameworks/torchtitan/titan_options.h"
 

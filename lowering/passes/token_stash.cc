@@ -5,7 +5,6 @@
 
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/lower.h"
-#include "reference_model/layers/experts.h"
 
 namespace tpsim {
 namespace {
@@ -15,12 +14,12 @@ using Kind = LoweredEvent::Kind;
 // Returns the bytes of the buffers of expert tokens that forward leaves allocated.
 double saved_buffers(const LoweredLayer& layer, std::int64_t recomputed_modules) {
   double bytes = 0;
-  for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
+  for (const LoweredEvent& event : layer.phase(Phase::kForward).events) {
     if (event.kind != Kind::kAllocate && event.kind != Kind::kFree) continue;
     const LoweredAllocation& made = layer.allocations[event.index];
-    const bool is_made_again = is_expert_activation(made.label) &&
+    const bool is_made_again = made.role == AllocationRole::kExpertActivation &&
                                holds(recomputed_modules, bit(RecomputeModule::kExpertActivation));
-    if (!is_dispatched_tokens(made.label) || is_made_again) continue;
+    if (!holds_expert_tokens(made) || is_made_again) continue;
     bytes += (event.kind == Kind::kAllocate ? 1 : -1) * static_cast<double>(made.bytes);
   }
   return bytes;
@@ -42,7 +41,7 @@ void stash_tokens(LoweredLayer& layer, const LayerInputs& inputs) {
       tokens * static_cast<double>(parts.expert_stash) / static_cast<double>(kBalancedLoad);
   hold(layer, kForwardStart, kBackwardEnd, stash, "experts.stash");
   hold(layer, kForwardEnd, kBackwardStart, -buffers, "experts.buffers");
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     layer.phase(phase).events.push_back(added(
         layer,
         LoweredCopy{.label = {ModelPart::kPermute, "experts.stash"}, .moved = Bytes(2 * tokens)}));
