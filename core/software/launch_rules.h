@@ -24,14 +24,17 @@ enum class Launcher : std::uint8_t {
   kTorchTitan,
   kNanotron,
   kAccelerate,  // Hugging Face Trainer with FSDP or plain data parallelism
+  kDeepSpeed,   // Hugging Face Trainer with DeepSpeed's ZeRO
 };
 template <>
-inline constexpr auto kEnumNames<Launcher> = std::to_array<std::string_view>(
-    {"none", "megatron-lm", "megatron-deepspeed", "nemo", "torchtitan", "nanotron", "accelerate"});
+inline constexpr auto kEnumNames<Launcher> =
+    std::to_array<std::string_view>({"none", "megatron-lm", "megatron-deepspeed", "nemo",
+                                     "torchtitan", "nanotron", "accelerate", "deepspeed"});
 
 // Inputs on which a rule depends. A search evaluates a rule again only if its inputs change.
 enum class RuleScope : std::uint8_t {
-  kFiles,   // model and plan; limits of the files that tpsim writes, not of the program
+  kFiles,   // model and plan; limits of the files that tpsim writes, not of the program. Only
+            // exports apply the rule
   kModel,   // model only
   kPlan,    // model and all settings except the split into stages
   kStages,  // model and Plan::stage_layers

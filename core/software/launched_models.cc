@@ -219,6 +219,10 @@ bool has_megatron_biases(const ModelSpec& model) {
 
 bool is_encoder(const OuterPart& part) { return part.patches > 0; }
 
+bool has_encoders(const ModelSpec& model) {
+  return std::any_of(model.ends.parts.begin(), model.ends.parts.end(), is_encoder);
+}
+
 bool has_megatron_parts(const ModelSpec& model) {
   const std::vector<OuterPart>& parts = model.ends.parts;
   const bool are_encoders = std::all_of(parts.begin(), parts.end(), is_encoder);

@@ -34,6 +34,7 @@ bool is_heterogeneous(const ModelSpec& model);
 bool has_megatron_biases(const ModelSpec& model);
 // Whether the part encodes images or sounds. Other parts are tables.
 bool is_encoder(const OuterPart& part);
+bool has_encoders(const ModelSpec& model);
 // Whether planned ops are only those of DeepSeek sparse attention's indexers, in indexed_layers().
 // False for models with residual streams or parts outside the blocks other than encoders, which
 // pretrain_gpt.py leaves out.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "frameworks/launch/config_files.h"
@@ -37,7 +39,7 @@ constexpr std::string_view kConfigKeys =
     "dump_state prescale_gradients gradient_predivide_factor communication_data_type data_types "
     "amp activation_checkpointing checkpoint load_universal_checkpoint "
     "zero_allow_untested_optimizer aio autotuning disable_allgather seed comms_config "
-    "monitor_config";
+    "monitor_config tensor_parallel";
 constexpr std::string_view kZeroKeys =
     "stage allgather_partitions allgather_bucket_size overlap_comm reduce_scatter "
     "reduce_bucket_size contiguous_gradients round_robin_gradients load_from_fp32_weights "
@@ -96,6 +98,9 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
                  LeftSettings& left) {
   TPSIM_TRY_STATUS(check_keys(zero, kZeroSection, file, left));
   config.stage = whole_at(zero, "stage");
+  const JsonValue* const overlaps = zero.find("overlap_comm");
+  if (overlaps != nullptr && overlaps->as<bool>() != nullptr)
+    config.overlaps = *overlaps->as<bool>();
   const OffloadTarget optimizer = offload_target(zero, "offload_optimizer");
   if (!optimizer.known) {
     return bad_input("zero_optimization.offload_optimizer.device must be cpu or none",
@@ -150,6 +155,9 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettin
   if (const JsonValue* zero = json.find("zero_optimization")) {
     TPSIM_TRY_STATUS(read_zero(*zero, file, config, left));
   }
+  if (const JsonValue* tensor = json.find("tensor_parallel")) {
+    config.tensor_ranks = std::max<std::int64_t>(1, whole_at(*tensor, "autotp_size"));
+  }
   if (config.stage < 0 || config.stage > 3) {
     return bad_input("zero_optimization.stage is missing, or is not 0, 1, 2 or 3", path_of(file));
   }
@@ -162,7 +170,7 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettin
   for (const JsonMember& member : *json.as<JsonValue::Object>()) {
     constexpr std::string_view kRead =
         "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps "
-        "zero_optimization "
+        "zero_optimization tensor_parallel data_types "
         "bf16 fp16";
     if (!matches_any(member.key, kRead)) config.outside.push_back(member.key);
   }
@@ -205,6 +213,8 @@ void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pip
       config.fp16 != (plan.dtype == DType::kFloat16)) {
     in.fail("the arguments and DeepSpeed's JSON state different precisions (bf16 or fp16)");
   }
+  if (config.tensor_ranks > 1)
+    in.fail("Megatron-DeepSpeed does not use DeepSpeed's tensor_parallel");
   if (config.stage >= 2 && pipelines) in.fail("DeepSpeed's pipeline engine rejects ZeRO 2 and 3");
 }
 

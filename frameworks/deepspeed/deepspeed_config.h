@@ -20,10 +20,12 @@ struct DeepSpeedConfig {
   std::int64_t micro_batch = -1;
   std::int64_t accumulation = -1;  // micro-batches per step
   std::int64_t stage = 0;          // of ZeRO; 0 without zero_optimization
+  std::int64_t tensor_ranks = 1;   // of AutoTP
   bool bf16 = false;
   bool fp16 = false;
   bool precision_is_auto = false;
   std::optional<DType> gradients;    // dtype of accumulation; empty: implied by precision
+  std::optional<bool> overlaps;      // whether reductions of ZeRO overlap with backward
   bool offloads = false;             // whether the optimizer state is in host memory
   std::vector<std::string> outside;  // keys that do not affect a plan
 };

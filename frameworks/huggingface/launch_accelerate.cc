@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "frameworks/huggingface/trainer_arguments.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/framework.h"
 #include "frameworks/launch/launch_command.h"
@@ -70,25 +71,6 @@ Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size
       kind, fsdp, mixed_precision(file.plan.dtype), size.nodes, gpus);
 }
 
-// Returns the arguments of the training script. `parts` is the plan's software.
-LaunchOptions accelerate_arguments(const PlanFile& file, const SoftwareParts& parts) {
-  const Plan& plan = file.plan;
-  LaunchOptions options;
-  options.add("--per_device_train_batch_size", plan.micro_batch);
-  options.add("--gradient_accumulation_steps", micro_batches(plan));
-  options.add("--max_length", file.model.seq);
-  if (plan.recompute == Recompute::kFull && plan.zero == 0) {
-    options.add("--gradient_checkpointing", "true");
-  }
-  options.add("--attn_implementation",
-              plan.attention == AttentionKind::kFlash ? "flash_attention_2" : "eager");
-  // The default depends on the version of PyTorch (OptimizerNames in training_args.py).
-  options.add("--optim",
-              parts.optimizer_kernel == KernelFusion::kFused ? "adamw_torch_fused" : "adamw_torch");
-  if (parts.compile) options.add("--torch_compile", "true");
-  return options;
-}
-
 Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
                                        const ImportInputs& inputs) {
   TPSIM_TRY(const LaunchFile yaml, file_named(files, kAccelerateYamlFile));
@@ -136,7 +118,8 @@ class Accelerate final : public Framework {
   Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,
                                         const StackSpec& software) const override {
     TPSIM_TRY(std::string yaml, accelerate_yaml(file, size));
-    const LaunchOptions arguments = accelerate_arguments(file, software.parts);
+    const bool checkpoints = file.plan.recompute == Recompute::kFull && file.plan.zero == 0;
+    const LaunchOptions arguments = trainer_arguments(file, software.parts, checkpoints);
     return std::vector<LaunchFile>{shell_file(kStack, file, size, arguments, ""),
                                    {kAccelerateYamlFile, std::move(yaml)}};
   }
@@ -155,6 +138,23 @@ class Accelerate final : public Framework {
 };
 
 }  // namespace
+
+LaunchOptions trainer_arguments(const PlanFile& file, const SoftwareParts& parts,
+                                bool checkpoints) {
+  const Plan& plan = file.plan;
+  LaunchOptions options;
+  options.add("--per_device_train_batch_size", plan.micro_batch);
+  options.add("--gradient_accumulation_steps", micro_batches(plan));
+  options.add("--max_length", file.model.seq);
+  if (checkpoints) options.add("--gradient_checkpointing", "true");
+  options.add("--attn_implementation",
+              plan.attention == AttentionKind::kFlash ? "flash_attention_2" : "eager");
+  // The default depends on the version of PyTorch (OptimizerNames in training_args.py).
+  options.add("--optim",
+              parts.optimizer_kernel == KernelFusion::kFused ? "adamw_torch_fused" : "adamw_torch");
+  if (parts.compile) options.add("--torch_compile", "true");
+  return options;
+}
 
 const Framework& accelerate() {
   static const Accelerate framework;

@@ -322,9 +322,12 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   const TrainerSize size = trainer_size(in, config, inputs, mesh, open);
   if (size.gpus > 0) read_mesh(in, mesh, size.gpus, result);
   read_loaded_bits(in, result);
-  plan.degrees.dp = size.gpus;
+  const std::int64_t tp = plan.degrees.tp;
+  if (size.gpus % tp != 0)
+    in.fail(fmt::format("autotp_size {} does not divide {} GPUs", tp, size.gpus));
+  plan.degrees.dp = size.gpus / tp;
   plan.micro_batch = has_pairs ? 2 * size.micro : size.micro;
-  plan.global_batch = plan.micro_batch * size.accumulation * size.gpus;
+  plan.global_batch = plan.micro_batch * size.accumulation * plan.degrees.dp;
   if (has_pairs) {
     result.notes.emplace_back(
         "a sample is a pair of sequences, so the batch size is doubled; the forward pass of the "

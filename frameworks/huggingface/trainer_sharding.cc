@@ -113,6 +113,9 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
   result.stack = "deepspeed-zero3";
   result.plan.zero = static_cast<int>(config.stage);
   result.plan.offload = config.offloads ? Offload::kOptimizer : Offload::kNone;
+  result.plan.degrees.tp = config.tensor_ranks;
+  if (config.overlaps)
+    result.parts[StackPart::kOverlapGradientReduction] = *config.overlaps ? 1 : 0;
   return Ok{};
 }
 

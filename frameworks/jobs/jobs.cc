@@ -23,13 +23,15 @@ std::vector<std::string> slurm_files() {
 }
 
 // Returns the framework of a job script: determined by the accompanying files if possible,
-// otherwise by its text.
+// otherwise by its text. Both programs with DeepSpeed have a file of the same name.
 LaunchStack stack_of_job(const LaunchFile& job, const Files& files) {
+  std::optional<LaunchStack> found;
   for (const Framework* one : frameworks()) {
-    const bool has_config = !is_job(one->stack()) && one->files().size() > 1;
-    if (has_config && file_named(files, one->files().back()).ok()) return one->stack();
+    const bool has_config = !is_job(one->stack()) && one->files().size() > 1 &&
+                            file_named(files, one->files().back()).ok();
+    if (has_config && (!found || one->detects_script(job.text))) found = one->stack();
   }
-  return stack_of_text(job.text);
+  return found ? *found : stack_of_text(job.text);
 }
 
 // Writes the files of the framework that the job starts, and wraps them by `wrap`.
@@ -38,9 +40,11 @@ Result<Files> wrapped(LaunchStack job, const PlanFile& file, const LaunchSize& s
                       const StackSpec& software, const Wrap& wrap) {
   const auto own = launcher_in(job, file, software.launcher);
   if (!own) {
-    return cannot_express(job, fmt::format("the stack '{}'", file.stack),
-                          "job files support megatron-lm, megatron-core, megatron-deepspeed, "
-                          "nemo, torchtitan, nanotron and pytorch-fsdp; Slurm also reference");
+    return cannot_express(
+        job, fmt::format("the stack '{}'", file.stack),
+        "job files support megatron-lm, megatron-core, megatron-deepspeed, "
+        "nemo, torchtitan, nanotron, pytorch-fsdp and deepspeed-zero3; Slurm also "
+        "reference");
   }
   const Framework& framework = framework_of(*own);
   TPSIM_TRY(Files files, framework.write(file, size, software));

@@ -139,7 +139,6 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
   const double change = std::max(std::abs(loss.step_change()), std::abs(loss.memory_change()));
   std::vector<std::string> changed, lacking;
   for (const LostSetting& one : loss.lost) {
-    if (one.key == kParts) lacking.push_back(fmt::format("encoders ({})", one.from));
     if (one.is_of_model()) continue;
     changed.push_back(one.key);
     if (one.is_lacking) lacking.push_back(fmt::format("{} {}", one.key, one.from));

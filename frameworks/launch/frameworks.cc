@@ -16,13 +16,14 @@ const Framework& nemo();
 const Framework& torchtitan();
 const Framework& nanotron();
 const Framework& accelerate();
+const Framework& deepspeed_trainer();
 const Framework& slurm();
 const Framework& kubernetes();
 
 const std::vector<const Framework*>& frameworks() {
   static const std::vector<const Framework*> all = {
-      &megatron_lm(), &megatron_deepspeed(), &nemo(),  &torchtitan(),
-      &nanotron(),    &accelerate(),         &slurm(), &kubernetes()};
+      &megatron_lm(), &megatron_deepspeed(), &nemo(),  &torchtitan(), &nanotron(),
+      &accelerate(),  &deepspeed_trainer(),  &slurm(), &kubernetes()};
   return all;
 }
 
@@ -37,6 +38,14 @@ const Framework* framework_of(Launcher launcher) {
   if (launcher == Launcher::kNone) return nullptr;
   for (const Framework* one : frameworks()) {
     if (one->launcher() == launcher) return one;
+  }
+  return nullptr;
+}
+
+const Framework* framework_of(Launcher launcher, const std::string& stack) {
+  if (launcher != Launcher::kNone) return framework_of(launcher);
+  for (const Framework* one : frameworks()) {
+    if (one->runs(stack)) return one;
   }
   return nullptr;
 }

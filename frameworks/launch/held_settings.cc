@@ -12,7 +12,7 @@
 namespace tpsim {
 namespace {
 
-constexpr std::size_t kLauncherCount = static_cast<std::size_t>(LaunchStack::kAccelerate) + 1;
+constexpr std::size_t kLauncherCount = static_cast<std::size_t>(LaunchStack::kDeepSpeed) + 1;
 
 struct HeldCell {
   Held held;
@@ -30,100 +30,106 @@ struct HeldRow {
   Key key;
   // One cell per launcher, in the order of LaunchStack. A cell does not have a default value, so
   // each must be given.
-  HeldCell megatron_lm, megatron_deepspeed, nemo, torchtitan, nanotron, accelerate;
+  HeldCell megatron_lm, megatron_deepspeed, nemo, torchtitan, nanotron, accelerate, deepspeed;
 
   constexpr const HeldCell& operator[](LaunchStack stack) const {
     const std::array<const HeldCell*, kLauncherCount> cells = {
-        &megatron_lm, &megatron_deepspeed, &nemo, &torchtitan, &nanotron, &accelerate};
+        &megatron_lm, &megatron_deepspeed, &nemo, &torchtitan, &nanotron, &accelerate, &deepspeed};
     return *cells[static_cast<std::size_t>(stack)];
   }
 };
 
 using SettingCells = HeldRow<Setting>;
 constexpr auto kHeldSettings = std::to_array<SettingCells>({
-    // megatron-lm, megatron-deepspeed, nemo, torchtitan, nanotron, accelerate
-    {Setting::kTp, kHeld, kHeld, kHeld, kHeld, kHeld, kNot},
-    {Setting::kPp, kHeld, kHeld, kHeld, kHeld, kHeld, kNot},
-    {Setting::kDp, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {Setting::kCp, kHeld, kNot, kHeld, kHeld, kNot, kNot},
-    {Setting::kEp, kHeld, kIdle, kHeld, kHeld, kIdle, kNot},
-    {Setting::kEtp, kHeld, kIdle, kHeld, kHeld, kIdle, kIdle},
-    {Setting::kZero, kHeld, only("0 1"), kHeld, only("0 2 3"), only("0 1"), only("0 2 3")},
-    {Setting::kMicroBatch, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {Setting::kVirtualStages, kHeld, kNot, kHeld, kHeld, kNot, kNot},
+    // megatron-lm, megatron-deepspeed, nemo, torchtitan, nanotron, accelerate, deepspeed
+    {Setting::kTp, kHeld, kHeld, kHeld, kHeld, kHeld, kNot, kHeld},
+    {Setting::kPp, kHeld, kHeld, kHeld, kHeld, kHeld, kNot, kNot},
+    {Setting::kDp, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
+    {Setting::kCp, kHeld, kNot, kHeld, kHeld, kNot, kNot, kNot},
+    {Setting::kEp, kHeld, kIdle, kHeld, kHeld, kIdle, kNot, kNot},
+    {Setting::kEtp, kHeld, kIdle, kHeld, kHeld, kIdle, kIdle, kIdle},
+    {Setting::kZero, kHeld, only("0 1"), kHeld, only("0 2 3"), only("0 1"), only("0 2 3"), kHeld},
+    {Setting::kMicroBatch, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
+    {Setting::kVirtualStages, kHeld, kNot, kHeld, kHeld, kNot, kNot, kNot},
     {Setting::kRecompute, only("none selective full blocks"), only("none full"),
      only("none selective full blocks"), only("none full ops"), only("none full"),
-     only("none full")},
-    {Setting::kRecomputeBlocks, kHeld, kNot, kHeld, kNot, kNot, kNot},
-    {Setting::kSequenceParallel, kHeld, only("off"), kHeld, kHeld, kHeld, only("off")},
-    {Setting::kAttention, kHeld, only("unfused"), kHeld, only("flash"), only("flash"), kHeld},
+     only("none full"), only("none full")},
+    {Setting::kRecomputeBlocks, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
+    {Setting::kSequenceParallel, kHeld, only("off"), kHeld, kHeld, kHeld, only("off"), only("off")},
+    {Setting::kAttention, kHeld, only("unfused"), kHeld, only("flash"), only("flash"), kHeld,
+     kHeld},
     {Setting::kSchedule, only("1f1b interleaved"), only("1f1b"), only("1f1b interleaved"),
-     only("gpipe 1f1b interleaved"), only("gpipe 1f1b"), only("1f1b")},
+     only("gpipe 1f1b interleaved"), only("gpipe 1f1b"), only("1f1b"), only("1f1b")},
     {Setting::kRankOrder, kHeld, only("tp-dp-pp"), kHeld, only("tp-dp-pp"), only("tp-dp-pp"),
-     only("tp-dp-pp")},
-    {Setting::kOffload, kHeld, kHeld, kHeld, only("none"), only("none"), only("none")},
-    {Setting::kDtype, kHeld, kHeld, kHeld, only("bf16 fp32"), kHeld, kHeld},
+     only("tp-dp-pp"), only("tp-dp-pp")},
+    {Setting::kOffload, kHeld, kHeld, kHeld, only("none"), only("none"), only("none"),
+     only("none")},
+    {Setting::kDtype, kHeld, kHeld, kHeld, only("bf16 fp32"), kHeld, kHeld, kHeld},
     {Setting::kGradientDtype, kHeld, only("fp16 fp32"), kHeld, only("fp32"), kHeld,
-     only("fp16 fp32")},
-    {Setting::kPrecision, kHeld, only("none"), kHeld, only("none"), only("none"), only("none")},
-    {Setting::kFp8ParamGather, kHeld, only("off"), kHeld, only("off"), only("off"), only("off")},
-    {Setting::kGlobalBatch, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {Setting::kStageLayers, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
+     only("fp16 fp32"), kHeld},
+    {Setting::kPrecision, kHeld, only("none"), kHeld, only("none"), only("none"), only("none"),
+     only("none")},
+    {Setting::kFp8ParamGather, kHeld, only("off"), kHeld, only("off"), only("off"), only("off"),
+     only("off")},
+    {Setting::kGlobalBatch, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
+    {Setting::kStageLayers, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
 });
 
 using PartCells = HeldRow<StackPart>;
 constexpr auto kHeldParts = std::to_array<PartCells>({
-    // megatron-lm, megatron-deepspeed, nemo, torchtitan, nanotron, accelerate
+    // megatron-lm, megatron-deepspeed, nemo, torchtitan, nanotron, accelerate, deepspeed
     {StackPart::kAttentionKernel, only("torch flash2 flash3 cudnn"), only("torch"),
-     only("torch flash2 flash3 cudnn"), kNot, kNot, only("torch")},
-    {StackPart::kNormKernel, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kRotaryKernel, only("torch"), kNot, only("torch"), kNot, kNot, kNot},
-    {StackPart::kActivationKernel, only("torch"), kNot, only("torch"), kNot, kNot, kNot},
-    {StackPart::kResidualKernel, only("torch"), only("torch"), only("torch"), kNot, kNot, kNot},
-    {StackPart::kResidualGradient, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kOptimizerKernel, kNot, kNot, kNot, kNot, kNot, kHeld},
+     only("torch flash2 flash3 cudnn"), kNot, kNot, only("torch"), only("torch")},
+    {StackPart::kNormKernel, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kRotaryKernel, only("torch"), kNot, only("torch"), kNot, kNot, kNot, kNot},
+    {StackPart::kActivationKernel, only("torch"), kNot, only("torch"), kNot, kNot, kNot, kNot},
+    {StackPart::kResidualKernel, only("torch"), only("torch"), only("torch"), kNot, kNot, kNot,
+     kNot},
+    {StackPart::kResidualGradient, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kOptimizerKernel, kNot, kNot, kNot, kNot, kNot, kHeld, kHeld},
     {StackPart::kLossHead, only("vocab_parallel vocab_parallel_fused"), kNot,
-     only("vocab_parallel vocab_parallel_fused"), only("eager chunked"), kNot, kNot},
-    {StackPart::kLogitsDtype, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kGradientAccumulation, only("separate"), kNot, only("separate"), kNot, kNot, kNot},
-    {StackPart::kDataParallelSync, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kGradientSync, kNot, kIdle, kNot, kNot, kIdle, kNot},
-    {StackPart::kReduceDtype, kYet, kIdle, kYet, only("as_added_up"), kIdle, kNot},
-    {StackPart::kOverlapGradientReduction, kHeld, kNot, kHeld, kNot, kNot, kNot},
-    {StackPart::kOverlapParameterGather, kHeld, kNot, kHeld, kNot, kNot, kNot},
-    {StackPart::kShardGroup, kHeld, kNot, kHeld, kHeld, kNot, only("all node")},
-    {StackPart::kPipelineSends, kNot, kNot, kNot, kNot, kNot, kIdle},
-    {StackPart::kP2pCalls, kNot, kNot, kNot, kNot, kNot, kIdle},
-    {StackPart::kOverlapP2p, only("off"), kNot, only("off"), kNot, kNot, kIdle},
+     only("vocab_parallel vocab_parallel_fused"), only("eager chunked"), kNot, kNot, kNot},
+    {StackPart::kLogitsDtype, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kGradientAccumulation, only("separate"), kNot, only("separate"), kNot, kNot, kNot,
+     kNot},
+    {StackPart::kDataParallelSync, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kGradientSync, kNot, kIdle, kNot, kNot, kIdle, kNot, kNot},
+    {StackPart::kReduceDtype, kYet, kIdle, kYet, only("as_added_up"), kIdle, kNot, kNot},
+    {StackPart::kOverlapGradientReduction, kHeld, kNot, kHeld, kNot, kNot, kNot, kHeld},
+    {StackPart::kOverlapParameterGather, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
+    {StackPart::kShardGroup, kHeld, kNot, kHeld, kHeld, kNot, only("all node"), only("all")},
+    {StackPart::kPipelineSends, kNot, kNot, kNot, kNot, kNot, kIdle, kIdle},
+    {StackPart::kP2pCalls, kNot, kNot, kNot, kNot, kNot, kIdle, kIdle},
+    {StackPart::kOverlapP2p, only("off"), kNot, only("off"), kNot, kNot, kIdle, kIdle},
     {StackPart::kTpOverlap, only("userbuffers"), kNot, only("userbuffers"), only("userbuffers"),
-     kNot, kIdle},
-    {StackPart::kTpRecomputeAllgather, kNot, kIdle, kNot, kNot, kHeld, kIdle},
+     kNot, kIdle, kNot},
+    {StackPart::kTpRecomputeAllgather, kNot, kIdle, kNot, kNot, kHeld, kIdle, kIdle},
     {StackPart::kCpCommType, only("all_gather p2p a2a"), kIdle, only("all_gather p2p a2a"), kNot,
-     kIdle, kIdle},
-    {StackPart::kBlockingLaunches, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {StackPart::kCudaGraphs, kHeld, kNot, kHeld, only("none full_iteration"), kNot, kNot},
-    {StackPart::kCompile, kNot, kNot, kNot, kHeld, kNot, kHeld},
-    {StackPart::kRecomputeModules, kHeld, kIdle, kHeld, kIdle, kIdle, kIdle},
-    {StackPart::kOptimizerDtype, kHeld, kNot, kHeld, kNot, kNot, kNot},
-    {StackPart::kDispatcher, kHeld, kIdle, kHeld, kNot, kIdle, kNot},
-    {StackPart::kRouterKernel, kHeld, kIdle, kHeld, kNot, kIdle, kNot},
+     kIdle, kIdle, kIdle},
+    {StackPart::kBlockingLaunches, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
+    {StackPart::kCudaGraphs, kHeld, kNot, kHeld, only("none full_iteration"), kNot, kNot, kNot},
+    {StackPart::kCompile, kNot, kNot, kNot, kHeld, kNot, kHeld, kHeld},
+    {StackPart::kRecomputeModules, kHeld, kIdle, kHeld, kIdle, kIdle, kIdle, kIdle},
+    {StackPart::kOptimizerDtype, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
+    {StackPart::kDispatcher, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
+    {StackPart::kRouterKernel, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
     {StackPart::kPermute, only("fused unfused unfused_seq"), kIdle,
-     only("fused unfused unfused_seq"), kNot, kIdle, kNot},
-    {StackPart::kExpertWeighting, kNot, kIdle, kNot, kNot, kIdle, kNot},
+     only("fused unfused unfused_seq"), kNot, kIdle, kNot, kNot},
+    {StackPart::kExpertWeighting, kNot, kIdle, kNot, kNot, kIdle, kNot, kNot},
     {StackPart::kExpertLoad, only("balanced"), kIdle, only("balanced"), only("balanced"), kIdle,
-     kNot},
-    {StackPart::kEpOverlap, kHeld, kIdle, kHeld, kNot, kIdle, kNot},
-    {StackPart::kDelayWgrad, kHeld, kIdle, kHeld, kNot, kIdle, kNot},
-    {StackPart::kExpandableSegments, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {StackPart::kMasterWeights, kNot, kNot, kNot, kNot, kNot, kNot},
+     kNot, kNot},
+    {StackPart::kEpOverlap, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
+    {StackPart::kDelayWgrad, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
+    {StackPart::kExpandableSegments, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
+    {StackPart::kMasterWeights, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kExpertKernel, only("grouped looped"), kIdle, only("grouped looped"), kNot, kIdle,
-     kNot},
-    {StackPart::kFp32Matmul, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {StackPart::kOptimizerKind, kHeld, kNot, kHeld, kNot, kNot, kNot},
-    {StackPart::kMuonTpMode, kHeld, kNot, kHeld, kNot, kNot, kNot},
-    {StackPart::kExpertCapacity, kYet, kIdle, kYet, kNot, kIdle, kNot},
-    {StackPart::kExpertStash, kYet, kIdle, kYet, kNot, kIdle, kNot},
-    {StackPart::kOffloadLayers, kHeld, kNot, kHeld, kNot, kNot, kNot},
+     kNot, kNot},
+    {StackPart::kFp32Matmul, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
+    {StackPart::kOptimizerKind, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
+    {StackPart::kMuonTpMode, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
+    {StackPart::kExpertCapacity, kYet, kIdle, kYet, kNot, kIdle, kNot, kNot},
+    {StackPart::kExpertStash, kYet, kIdle, kYet, kNot, kIdle, kNot, kNot},
+    {StackPart::kOffloadLayers, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
 });
 
 // Whether the table has one row for each of `count` keys, in the order of the enum.

@@ -24,12 +24,14 @@ enum class LaunchStack : std::uint8_t {
   kTorchTitan,         // torchtitan (2026): command-line options
   kNanotron,           // Hugging Face's nanotron: its YAML
   kAccelerate,         // Hugging Face's accelerate: FSDP or data parallelism for the Trainer
+  kDeepSpeed,          // Hugging Face's Trainer with DeepSpeed's ZeRO: arguments and JSON
   kSlurm,              // Slurm job script that embeds another launcher's files
   kKubernetes,         // Kubernetes JobSet that embeds another launcher's files
 };
 template <>
-inline constexpr auto kEnumNames<LaunchStack> =
-    words<8>("megatron-lm megatron-deepspeed nemo torchtitan nanotron accelerate slurm kubernetes");
+inline constexpr auto kEnumNames<LaunchStack> = words<9>(
+    "megatron-lm megatron-deepspeed nemo torchtitan nanotron accelerate deepspeed slurm "
+    "kubernetes");
 constexpr bool is_job(LaunchStack stack) {
   return stack == LaunchStack::kSlurm || stack == LaunchStack::kKubernetes;
 }

@@ -5,7 +5,6 @@
 // configuration of the registry, which --module and --config name.
 #include <fmt/format.h>
 
-#include "core/software/launched_models.h"
 #include "frameworks/launch/launcher.h"
 #include "frameworks/torchtitan/titan_options.h"
 
@@ -66,13 +65,6 @@ const char* checkpointing_word(Recompute recompute) {
   }
 }
 
-// Whether the registry's configurations of the model compute the loss in chunks of the tokens
-// (ChunkedLossWrapper in models/llama3/config_registry.py). Those of other models do not.
-bool has_chunked_loss(const ModelSpec& model) {
-  return has_llama_blocks(model) && !has_experts(model) && model.other_blocks.empty() &&
-         model.attention.qk_norm == QkNorm::kNone && model.attention.latent.kv_rank == 0;
-}
-
 bool chunks_loss(const PlanFile& file) {
   constexpr auto kWhole = static_cast<std::int64_t>(LossHead::kEager);
   return part_of(file, StackPart::kLossHead, kWhole) ==
@@ -89,9 +81,9 @@ void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
     out.add(kTitanAsyncTensor);
   }
   if (part_of(file, StackPart::kCudaGraphs) == 0) out.add(kTitanNoGraphs);
-  if (has_chunked_loss(file.model)) {  // 8 chunks are predicted (lowering/passes/loss_head.cc)
-    out.add(kTitanLossChunks, std::int64_t{chunks_loss(file) ? 8 : 1});
-  }
+  // All configurations of the registry compute the loss in chunks of the tokens (ChunkedLossWrapper
+  // in models/*/config_registry.py). 8 chunks are predicted (lowering/passes/loss_head.cc).
+  out.add(kTitanLossChunks, std::int64_t{chunks_loss(file) ? 8 : 1});
   const bool has_load = file.parts.contains(StackPart::kExpertLoad);
   if (has_experts(file.model) && has_load)
     out.add(kTitanBalanced);  // held_settings.cc: the only load
@@ -116,11 +108,6 @@ Status check_titan_parts(const PlanFile& file, std::int64_t shards) {
       part_of(file, StackPart::kCompile) == 0) {
     return cannot_express(kStack, "async tensor parallelism without torch.compile",
                           "torchtitan requires it (config/configs.py:307): add --compile on");
-  }
-  if (chunks_loss(file) && !has_chunked_loss(file.model)) {
-    return cannot_express(kStack, "a loss in chunks for this model",
-                          "only LLaMA 3's configurations have it (llama3/config_registry.py:197): "
-                          "use --loss-head eager");
   }
   if (file.plan.precision != Precision::kNone || file.plan.fp8_param_gather) {
     return cannot_express(kStack, fmt::format("precision {}", name_of(file.plan.precision)),

@@ -18,15 +18,20 @@ struct P2pHabits {
   // which sends and receives are separate calls, one after the other.
   bool receiver_waits = false;
 };
-inline P2pHabits p2p_habits(const StackSpec& stack) {
-  const bool waits = !stack.parts.overlap_p2p;
+// Whether P2P overlaps with compute. Megatron overlaps it in interleaved schedules only
+// (megatron/training/arguments.py:1012 of Megatron-LM d98e8a6). `chunks` are those of a stage.
+inline bool overlaps_p2p(const StackSpec& stack, std::int64_t chunks) {
+  return chunks > 1 && stack.parts.overlap_p2p;
+}
+inline P2pHabits p2p_habits(const StackSpec& stack, std::int64_t chunks) {
+  const bool waits = !overlaps_p2p(stack, chunks);
   return {waits, waits && stack.parts.p2p_calls == P2pCalls::kSerial};
 }
 
-// Returns whether the host runs ahead of the device across tasks. With overlapped P2P and
-// interleaved chunks, the stream and not the host waits for a receive.
+// Returns whether the host runs ahead of the device across tasks. With overlapped P2P, the stream
+// and not the host waits for a receive.
 inline bool runs_ahead(const StackSpec& stack, std::int64_t chunks) {
-  return chunks > 1 && stack.parts.overlap_p2p;
+  return overlaps_p2p(stack, chunks);
 }
 
 // Returns the number of blocks of a chunk, from the first, whose saved activations are offloaded to

@@ -18,9 +18,7 @@ def accelerate(file, sources):
     given, finder = check.prepared(file, sources, "accelerate")
     os.environ["USE_TORCH_XLA"] = "0"
     notes = []
-    has_trainer = any((pathlib.Path(folder) / "transformers" / "training_args.py").is_file() for folder in sys.path)
-    if has_trainer:  # instead of the stand-in for recipes
-        finder.replaced.pop("transformers", None)
+    has_trainer = uses_transformers(finder)
 
     def work():
         import yaml  # pylint: disable=import-error,import-outside-toplevel
@@ -47,6 +45,14 @@ def accelerate(file, sources):
     if notes:
         answer["notes"] = notes
     return answer
+
+
+def uses_transformers(finder):
+    """Returns whether a checkout contains transformers. If so, transformers replaces the stand-in for recipes."""
+    found = any((pathlib.Path(folder) / "transformers" / "training_args.py").is_file() for folder in sys.path)
+    if found:
+        finder.replaced.pop("transformers", None)
+    return found
 
 
 def trainer_settings(words):

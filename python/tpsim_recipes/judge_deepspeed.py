@@ -1,11 +1,12 @@
-"""Checks the files of Megatron-DeepSpeed: DeepSpeed's JSON with DeepSpeed's configuration classes, and the arguments with
-the parser of the fork of Megatron-LM if a checkout contains it.
+"""Checks the files of Megatron-DeepSpeed and of a Trainer with DeepSpeed. DeepSpeed's configuration classes check the
+JSON. The parser of the fork of Megatron-LM, or transformers' TrainingArguments, check the arguments if a checkout contains
+them.
 """
 import json
 import os
 
 from . import check, plain, recipe
-from .judge_accelerate import flat
+from .judge_accelerate import NO_TRAINER, flat, trainer_settings, uses_transformers
 
 FORK = "megatron/arguments.py"
 NO_FORK = "Megatron-DeepSpeed is not in a checkout: its parser did not check the arguments"
@@ -16,13 +17,40 @@ def megatron_deepspeed(file, sources):
     notes = []
 
     def work():
-        if not any((folder / "deepspeed" / "runtime").is_dir() for folder in sources):
-            raise recipe.Refusal("the checkouts do not contain DeepSpeed", "give its checkout to --check")
+        require_deepspeed(sources)
         settings = engine_settings(file.parent / given["file"], degrees_of(given["arguments"]))
         if any((folder / FORK).is_file() for folder in sources):
             settings.update(arguments_settings())
         else:
             notes.append(NO_FORK)
+        return settings
+    answer = check.with_stubs(check.judged(work), finder)
+    if notes:
+        answer["notes"] = notes
+    return answer
+
+
+def require_deepspeed(sources):
+    if not any((folder / "deepspeed" / "runtime").is_dir() for folder in sources):
+        raise recipe.Refusal("the checkouts do not contain DeepSpeed", "give its checkout to --check")
+
+
+def deepspeed(file, sources):
+    """Checks the JSON and the arguments of a Trainer."""
+    given, finder = check.prepared(file, sources, "train.py")
+    notes = []
+    has_trainer = uses_transformers(finder)
+
+    def work():
+        require_deepspeed(sources)
+        path = file.parent / given["file"]
+        stated = json.loads(path.read_text(encoding="utf-8"))
+        settings = engine_settings(path, stated.get("tensor_parallel", {}).get("autotp_size", 1))
+        if has_trainer:
+            words = [str(path) if word == given["file"] else word for word in given["arguments"]]
+            settings.update({**trainer_settings(words), "deepspeed": given["file"]})
+        else:
+            notes.append(NO_TRAINER)
         return settings
     answer = check.with_stubs(check.judged(work), finder)
     if notes:
@@ -64,11 +92,16 @@ def engine_settings(path, degrees):
 
 
 # Attributes of DeepSpeed's configuration that hold the sections of the JSON.
-SECTIONS = {"zero_optimization": "zero_config", "bf16": "bfloat16_config", "fp16": "float16_config"}
+SECTIONS = {"zero_optimization": "zero_config", "bf16": "bfloat16_config", "fp16": "float16_config",
+            "tensor_parallel": "tensor_parallel_config"}
+# Keys that the configuration holds without their section.
+FLAT = ("data_types.grad_accum_dtype",)
 
 
 def value_at(config, key):
     """Returns the resolved value of a key. None if the configuration does not hold the key."""
+    if key in FLAT:
+        key = key.rpartition(".")[2]
     first, *rest = key.split(".")
     owner = getattr(config, SECTIONS.get(first, first), None)
     for name in rest:

@@ -15,6 +15,9 @@ from .stubs import Stub, StubModule
 JUDGED = "tpsim_judged"  # name of a module that returns the configuration to set the options on
 NO_MODEL = "its registry has no configuration of this model: the checks of model and stages did not run"
 
+DEFAULT_MODEL = ("accepted with the model that model_registry(flavor) returns by default. The registry's configurations of "
+                 "the model choose otherwise, and are refused: {}")
+
 
 class Ended(Exception):
     """The trainer has passed its checks."""
@@ -28,11 +31,16 @@ def torchtitan(file, sources):
         check.require("torchtitan.trainer")
         prepare(int(os.environ.get("WORLD_SIZE", "1")))
         first = None
-        for make in configurations(given.get("model", {})):
+        found = configurations(given.get("model", {}))
+        for make in found + [with_default_model(make) for make in found]:
             try:
-                return settings_of(checked(make, given["arguments"]), given["arguments"])
+                settings = settings_of(checked(make, given["arguments"]), given["arguments"])
             except Exception as error:  # pylint: disable=broad-except
                 first = first or error
+                continue
+            if first is not None and make not in found:
+                notes.append(DEFAULT_MODEL.format(first))
+            return settings
         if first is not None:
             raise first
         notes.append(NO_MODEL)
@@ -83,6 +91,16 @@ def configurations(model):
     """Returns the functions of the registry whose configuration has the model's layers, width and experts."""
     wanted = tuple(model.get(key, 0) for key in ("layers", "hidden", "experts"))
     return [make for shape, make in registry() if shape == wanted]
+
+
+def with_default_model(make):
+    """Returns a function of the same configuration with the model that model_registry() returns by default."""
+    def made():
+        config = make()
+        package = importlib.import_module(make.__module__.rpartition(".")[0])
+        config.model_spec = package.model_registry(config.model_spec.flavor)
+        return config
+    return made
 
 
 KNOWN = []

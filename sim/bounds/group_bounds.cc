@@ -254,8 +254,9 @@ double GroupBounds::work_of(const Plan& plan, const Layer& layer) const {
   return waits ? device : std::max(device, host);
 }
 
-double GroupBounds::wire_wait_time(const TransferCost& transfer) const {
-  return p2p_habits(pricer_.scenario().stack).sender_waits ? transfer.wire.value() : 0;
+double GroupBounds::wire_wait_time(const Plan& plan, const TransferCost& transfer) const {
+  const P2pHabits p2p = p2p_habits(pricer_.scenario().stack, plan.virtual_stages);
+  return p2p.sender_waits ? transfer.wire.value() : 0;
 }
 
 // Mean over the stages of each stage's bound: its own work plus the first tasks of the stages
@@ -268,7 +269,7 @@ double GroupBounds::mean_pipeline(const Plan& plan, const CutFloors& cuts, const
   const auto chunks = static_cast<double>(chunk_count(plan));
   const double per_chunk = host_of_chunk(plan);
   const double own = work_of(plan, layers.all) + chunks * per_chunk +
-                     2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(transfer));
+                     2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(plan, transfer));
   Layer ahead;
   ahead.add(layers.embedding, (stages - 1) / stages);
   for (std::size_t kind = 0; kind < layers.blocks.size(); ++kind) {
@@ -298,7 +299,7 @@ GroupBounds::Pipeline GroupBounds::by_fullest_stage(const Plan& plan, const CutF
   if (before > 0) ahead.add(layers.embedding, 1);
   if (splits_backward(plan.schedule)) ahead.keep_forward();
   const double own = work_of(plan, stage) + chunks * per_chunk +
-                     2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(transfer));
+                     2 * (chunks - 1) * (transfer.gather.value() + wire_wait_time(plan, transfer));
   const double way = m * own + before * (transfer.wire.value() + per_chunk);
   // If the host runs ahead, its time for forward may count in backward, so it is left out here.
   const Work& forward = ahead[TaskKind::kForward];

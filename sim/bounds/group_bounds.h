@@ -98,7 +98,7 @@ class GroupBounds {
   End end_of(const Plan& plan, const std::vector<std::int64_t>& blocks, const Layers& layers,
              const Fixed& fixed, const TransferCost& transfer) const;
   double memory_outside_blocks(const Plan& plan, const Fixed& fixed) const;
-  double wire_wait_time(const TransferCost& transfer) const;
+  double wire_wait_time(const Plan& plan, const TransferCost& transfer) const;
 
   LayerPricer& pricer_;
   // By ZeRO stage: below 2, stage 2, stage 3.

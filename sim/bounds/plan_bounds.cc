@@ -244,7 +244,7 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   const StageKind& stage = cut.stages[kind_of_stage];
   const StackSpec& stack = pricer_.scenario().stack;
   const auto m = static_cast<double>(micro_batches(plan));
-  const P2pHabits p2p = p2p_habits(stack);
+  const P2pHabits p2p = p2p_habits(stack, plan.virtual_stages);
   StageBound bound;
   Seconds last;  // tasks that compute the last weight gradients
   for (std::size_t i = 0; i < stage.chunks.size(); ++i) {
@@ -299,7 +299,7 @@ Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
 // of the stages follow each other.
 PlanBounds::Ends PlanBounds::ends_of(const Plan& plan, const StageCut& cut) const {
   const Seconds wire = transfer_.wire;
-  const bool waits = p2p_habits(pricer_.scenario().stack).sender_waits;
+  const bool waits = p2p_habits(pricer_.scenario().stack, plan.virtual_stages).sender_waits;
   const bool splits = splits_backward(plan.schedule);
   const std::int64_t m = micro_batches(plan);
   std::int64_t at = plan.degrees.pp;  // stages up to the current one

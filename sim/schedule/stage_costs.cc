@@ -320,7 +320,7 @@ PipelineTimes pipeline_times(const StackSpec& stack, const PlanCosts& costs) {
     }
   }
   times.transfer = to_picoseconds(costs.transfer.wire);
-  times.p2p = p2p_habits(stack);
+  times.p2p = p2p_habits(stack, std::ssize(costs.stages.front().chunks));
   return times;
 }
 

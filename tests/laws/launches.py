@@ -10,7 +10,8 @@ from program import Refused, typed, words_of
 
 # The stack file for predictions of each launcher's plans.
 STACKS = {"megatron-lm": "megatron-core", "megatron-deepspeed": "megatron-deepspeed", "nemo": "nemo",
-          "torchtitan": "torchtitan", "nanotron": "nanotron", "accelerate": "pytorch-fsdp"}
+          "torchtitan": "torchtitan", "nanotron": "nanotron", "accelerate": "pytorch-fsdp",
+          "deepspeed": "deepspeed-zero3"}
 LAUNCHERS = tuple(STACKS)
 
 

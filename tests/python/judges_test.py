@@ -340,6 +340,24 @@ class Judges(unittest.TestCase):
             self.assertIn(message, self.engine(zero)["message"])
         self.assertIn("batch", self.engine({}, batch=6)["message"])
 
+    def test_deepspeed_reads_the_json_of_a_trainer(self):
+        def judged(tensor, *words):
+            text = json.dumps({"train_batch_size": 4, "zero_optimization": {"stage": 3},
+                               "data_types": {"grad_accum_dtype": "fp32"}, "tensor_parallel": {"autotp_size": tensor}})
+            engine = {**ENGINE, "deepspeed/runtime/config.py": ENGINE["deepspeed/runtime/config.py"] + """
+        self.grad_accum_dtype = given["data_types"]["grad_accum_dtype"]
+        self.tensor_parallel_config = given["tensor_parallel"]
+"""}
+            return self.judge("deepspeed", {**engine, **TRAINER}, {
+                "file": "ds.json", "environment": {"WORLD_SIZE": "8"}, "arguments": list(words)}, ds_json=text)
+        answer = judged(2, "--per_device_train_batch_size", "1", "--bf16", "true")
+        self.assertTrue(answer["accepted"], answer)
+        self.assertEqual(answer["settings"]["data_types.grad_accum_dtype"], "fp32")
+        self.assertEqual(answer["settings"]["tensor_parallel.autotp_size"], 2)
+        self.assertEqual(answer["settings"]["per_device_train_batch_size"], 1)
+        self.assertIn("batch", judged(1)["message"])  # 8 ranks for 4 samples
+        self.assertIn("unrecognized arguments", judged(2, "--other", "1")["message"])
+
     def launcher(self, kind, precision):
         text = f"# a comment\ndistributed_type: {kind}\nfsdp_config:\n  fsdp_offload_params: false\n" \
             f"  fsdp_sharding_strategy: FULL_SHARD\nmixed_precision: {precision}\nnum_machines: 2\n"

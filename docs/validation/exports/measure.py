@@ -7,12 +7,13 @@
     measure.py --program build/release/tpsim --to torchtitan --check torchtitan
     measure.py --program build/release/tpsim --to accelerate --check accelerate
     measure.py --program build/release/tpsim --to megatron-deepspeed --check DeepSpeed --check Megatron-DeepSpeed
+    measure.py --program build/release/tpsim --to deepspeed --check DeepSpeed --check transformers
 
-A plan is drawn by seed over the catalogue: a model, a cluster, GPUs and a batch. The plan is the one that `tpsim plan`
-recommends with the stack of the framework. With --change, `tpsim simulate` changes one setting or part of that plan to a
-value that the stack can run. Plans that tpsim does not predict are not counted. A plan is equal if the import of its files
-without --model has the same step, memory and P(OOM). A framework lacks a model if tpsim's rules of launchers name the
-feature that its settings do not have.
+A scenario is drawn by seed over the catalogue: a model, a cluster, GPUs and a batch. The plan is the one that `tpsim plan`
+recommends with the stack of the framework. `plan` refuses models that the framework does not have, and scenarios in which
+no layout fits. Both are counted apart. With --change, `tpsim simulate` changes one setting or part of that plan to a value
+that the stack can run. A plan is equal if the import of its files without --model has the same step, memory and P(OOM).
+The framework lacks a changed setting if the export's error names the setting as one that the framework has no option for.
 
 With --check, tpsim_recipes judges the files of all plans in one process, with the arguments that `tpsim export --check`
 would pass. --each runs `tpsim export --check` for each plan instead, which takes seconds per plan. With --cache, the plans
@@ -34,18 +35,19 @@ import sys
 import tempfile
 
 STACKS = {"megatron-lm": "megatron-core", "nemo": "nemo", "torchtitan": "torchtitan", "accelerate": "pytorch-fsdp",
-          "megatron-deepspeed": "megatron-deepspeed", "nanotron": "nanotron"}
+          "megatron-deepspeed": "megatron-deepspeed", "nanotron": "nanotron", "deepspeed": "deepspeed-zero3"}
 CLUSTERS = ("dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200", "gb200-nvl72", "gb300-nvl72")
 GPUS = (8, 16, 32, 64, 128, 256, 512, 1024)
 BATCHES = (128, 256, 512, 1024, 2048)
-JUDGES = {"accelerate": "accelerate", "megatron-deepspeed": "megatron-deepspeed", "megatron-lm": "megatron-lm",
+JUDGES = {"accelerate": "accelerate", "deepspeed": "deepspeed", "megatron-deepspeed": "megatron-deepspeed", "megatron-lm": "megatron-lm",
           "nemo": "megatron-bridge", "torchtitan": "torchtitan"}
-CONFIGS = {"accelerate": "accelerate.yaml", "megatron-deepspeed": "ds_config.json"}  # files that a judge reads
+CONFIGS = {"accelerate": "accelerate.yaml", "deepspeed": "ds_config.json", "megatron-deepspeed": "ds_config.json"}  # files that a judge reads
 PACKAGES = pathlib.Path(__file__).resolve().parents[3] / "python"
 START = ("import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
          "runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)")
 # Options of settings whose names in plan files differ, and settings that follow from others.
 FOLLOWING = {"stage_layers", "recompute_blocks", "dp", "etp", "schedule"}
+NO_MODEL = re.compile(r"--stack: stack \S+ cannot run (.*?): ")  # in the error of `plan`
 LACKING = ("export does not support", "has no option for")  # in errors about features that the framework lacks
 TOLERANCE = 1e-9
 
@@ -219,7 +221,8 @@ def one(tpsim, arguments, pairs, draw, number, folder):
     name = " ".join(map(str, command))
     error = recommended(tpsim, command, plan, arguments.cache)
     if error is not None:
-        return "no plan", reason(error), name
+        lacking = NO_MODEL.search(error)
+        return ("no model", lacking.group(1), model) if lacking else ("no plan", reason(error), name)
     if arguments.change:
         made = changed(tpsim, plan, pairs, generator, folder)
         if made is None:
@@ -281,7 +284,7 @@ def count(arguments):
     tpsim = Tpsim(arguments.program)
     models, pairs = tpsim.models(), choices(tpsim) if arguments.change else []
     generator = random.Random(arguments.seed)
-    no_plans, cases = collections.Counter(), []
+    no_plans, no_models, cases = 0, collections.defaultdict(collections.Counter), []
 
     def case(item):
         number, draw = item
@@ -294,14 +297,19 @@ def count(arguments):
             batch = [(number + i, drawn(generator, models)) for i in range(4 * arguments.threads)]
             number += len(batch)
             for which, outcome, text, name in pool.map(case, batch):
+                if len(cases) == arguments.plans:
+                    break
                 if outcome == "no plan":
-                    no_plans[text] += 1
-                elif len(cases) < arguments.plans:
+                    no_plans += 1
+                elif outcome == "no model":
+                    no_models[text][name] += 1
+                else:
                     cases.append((which, outcome, text, name))
     if arguments.check and not arguments.each:
         found = verdicts(arguments)
         cases = [judged_case(found.get(case[0]), *case) for case in cases]
-    report(arguments, cases, no_plans)
+    report_draws(arguments, len(cases), no_models, no_plans)
+    report(arguments, cases)
 
 
 def judged_case(verdict, which, outcome, text, name):
@@ -313,7 +321,15 @@ def judged_case(verdict, which, outcome, text, name):
     return which, outcome.replace("written", "accepted", 1), text, name
 
 
-def report(arguments, cases, no_plans):
+def report_draws(arguments, recommended_plans, no_models, no_plans):
+    lacking = sum(sum(models.values()) for models in no_models.values())
+    print(f"{arguments.to}, seed {arguments.seed}: {lacking + no_plans + recommended_plans} scenarios drawn, {lacking} refused "
+          f"by plan since the framework lacks the model, {no_plans} without a plan, {recommended_plans} recommended")
+    for feature, models in sorted(no_models.items()):
+        print(f"  {sum(models.values()):3} lacking {feature}: {', '.join(sorted(models))}")
+
+
+def report(arguments, cases):
     outcomes, reasons = collections.Counter(), collections.defaultdict(collections.Counter)
     for _, outcome, text, name in cases:
         outcomes[outcome] += 1
@@ -328,8 +344,7 @@ def report(arguments, cases, no_plans):
     able = len(cases) - lacking
     print(f"{arguments.to}, seed {arguments.seed}{', one change' if arguments.change else ''}: {len(cases)} plans, "
           f"{written} written ({100 * written / max(1, len(cases)):.1f} %; {100 * written / max(1, able):.1f} % of {able} "
-          f"that the framework can express), {accepted_text}, {equal} equal after import; "
-          f"{sum(no_plans.values())} draws without a plan")
+          f"that the framework can express), {accepted_text}, {equal} equal after import")
     for outcome in sorted(outcomes):
         if not outcome.endswith(", equal"):
             for text, count in reasons[outcome].most_common():

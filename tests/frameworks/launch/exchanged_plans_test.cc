@@ -20,11 +20,13 @@ using test::without;
 const std::vector<LaunchStack> kStacks = {LaunchStack::kMegatronLm, LaunchStack::kMegatronDeepSpeed,
                                           LaunchStack::kNemo,       LaunchStack::kTorchTitan,
                                           LaunchStack::kNanotron,   LaunchStack::kAccelerate,
-                                          LaunchStack::kSlurm,      LaunchStack::kKubernetes};
+                                          LaunchStack::kDeepSpeed,  LaunchStack::kSlurm,
+                                          LaunchStack::kKubernetes};
 
 // True if the stack's configuration has required settings that are not part of a plan.
 bool names_more(LaunchStack stack) {
-  return stack == LaunchStack::kNanotron || stack == LaunchStack::kAccelerate;
+  return stack == LaunchStack::kNanotron || stack == LaunchStack::kAccelerate ||
+         stack == LaunchStack::kDeepSpeed;
 }
 
 // All combinations of the search on 16 GPUs, with every dtype and rank order, with and without
@@ -116,6 +118,7 @@ TEST_CASE("every plan of the search comes back exactly, or is refused with a rea
     CHECK((taken[LaunchStack::kTorchTitan] > 0) == llama);
     CHECK((taken[LaunchStack::kNanotron] > 0) == llama);
     CHECK(taken[LaunchStack::kAccelerate] > 0);
+    CHECK(taken[LaunchStack::kDeepSpeed] > 0);
   }
 }
 

@@ -21,6 +21,8 @@ const ExportBase kBases[] = {
      "dp=16,zero=3,recompute=full,global_batch=32"},
     {"llama-3-8b", "pytorch-fsdp", LaunchStack::kAccelerate,
      "dp=16,zero=3,recompute=full,global_batch=32"},
+    {"llama-3-8b", "deepspeed-zero3", LaunchStack::kDeepSpeed,
+     "tp=2,dp=8,zero=3,recompute=full,global_batch=32"},
     {"llama-3.1-8b", "nanotron", LaunchStack::kNanotron,
      "tp=2,dp=4,recompute=full,global_batch=32"},
     {"gpt-7.5b", "megatron-deepspeed", LaunchStack::kMegatronDeepSpeed,

@@ -19,6 +19,7 @@ plan nemo --stack nemo --tp 2 --pp 2 --dp 8
 plan torchtitan --stack torchtitan --tp 2 --dp 8 --zero 3
 plan nanotron --stack nanotron --tp 2 --pp 2 --dp 4
 plan accelerate --stack pytorch-fsdp --dp 16 --zero 3 --recompute full
+plan deepspeed --stack deepspeed-zero3 --tp 2 --dp 8 --zero 3 --recompute full
 "$tpsim" simulate --model bloom-176b --tp 4 --pp 12 --dp 8 --recompute full --save \
   megatron-deepspeed.json --json >/dev/null
 
@@ -31,10 +32,10 @@ export_to() { # PLAN STACK
   scripts+=("$1-$2"/*.s*h "$1-$2"/*.slurm)
 }
 shopt -s nullglob
-for own in megatron-core nemo torchtitan nanotron accelerate megatron-deepspeed; do
+for own in megatron-core nemo torchtitan nanotron accelerate deepspeed megatron-deepspeed; do
   for stack in "${own/megatron-core/megatron-lm}" slurm kubernetes; do export_to $own "$stack"; done
 done
-((${#scripts[@]} == 18)) || { echo "${#scripts[@]} scripts, not 18: ${scripts[*]}" >&2; exit 1; }
+((${#scripts[@]} == 21)) || { echo "${#scripts[@]} scripts, not 21: ${scripts[*]}" >&2; exit 1; }
 for script in "${scripts[@]}"; do bash -n "$script"; done
 if ! command -v shellcheck >/dev/null; then
   echo "bash reads them all; shellcheck skipped: it is not installed"

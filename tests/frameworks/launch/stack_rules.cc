@@ -71,6 +71,32 @@ std::string objection_of_deepspeed(const Script& script, const std::string& conf
   return validate_deepspeed_json(*json, dp, number(v, "--zero-stage", 1));
 }
 
+// The checks of DeepSpeedConfig and of transformers/integrations/deepspeed.py, which compares the
+// Trainer's arguments with the JSON.
+std::string objection_of_deepspeed_trainer(const Script& script, const std::string& config) {
+  const auto value = [&](const char* option) -> std::string {
+    const auto at = std::find(script.arguments.begin(), script.arguments.end(), option);
+    return at == script.arguments.end() || at + 1 == script.arguments.end() ? "" : *(at + 1);
+  };
+  const auto json = parse_json(config, "ds_config.json");
+  if (!json.ok()) return to_string(json.error());
+  const JsonValue* const tensor = json->find("tensor_parallel");
+  const std::int64_t tp = tensor == nullptr ? 1 : json_number(*tensor, "autotp_size");
+  const std::int64_t micro = json_number(*json, "train_micro_batch_size_per_gpu");
+  const std::int64_t steps = json_number(*json, "gradient_accumulation_steps");
+  const JsonValue* const zero = json->find("zero_optimization");
+  return first_broken(
+      {{value("--deepspeed") == "ds_config.json", "the JSON is not named"},
+       {json_number(*json, "train_batch_size") == micro * steps * world_of(script) / tp,
+        "batch = micro x steps x dp"},
+       {value("--per_device_train_batch_size") == std::to_string(micro), "micro-batches"},
+       {value("--gradient_accumulation_steps") == std::to_string(steps), "accumulation"},
+       {(value("--bf16") == "true") == (json->find("bf16") != nullptr), "bf16"},
+       {(value("--fp16") == "true") == (json->find("fp16") != nullptr), "fp16"},
+       {zero != nullptr && json_number(*zero, "stage") >= 0 && json_number(*zero, "stage") <= 3,
+        "stage"}});
+}
+
 // YAML mappings, indented by two spaces, with plain or double-quoted scalars.
 std::string objection_of_nemo(const Script& script, const std::string& yaml) {
   std::vector<std::string> words, sections;
@@ -167,7 +193,13 @@ std::string objection_of_slurm(const Script& script, const std::map<std::string,
   if (directives["--nodes"] != script.variables.at("NUM_NODES")) return "nodes asked and used";
   if (directives["--gres"] != "gpu:" + script.variables.at("GPUS_PER_NODE")) return "GPUs asked";
   const auto file = [&](const char* name) { return by.count(name) > 0; };
-  if (file("ds_config.json")) return objection_of_deepspeed(script, by.at("ds_config.json"));
+  if (file("ds_config.json")) {
+    const bool is_trainer = std::count(script.arguments.begin(), script.arguments.end(),
+                                       "--per_device_train_batch_size") > 0;
+    const std::string& json = by.at("ds_config.json");
+    return is_trainer ? objection_of_deepspeed_trainer(script, json)
+                      : objection_of_deepspeed(script, json);
+  }
   if (file("nemo.yaml")) return objection_of_nemo(script, by.at("nemo.yaml"));
   if (file("nanotron.yaml")) return objection_of_nanotron(script, by.at("nanotron.yaml"));
   if (file("accelerate.yaml")) return objection_of_accelerate(script, by.at("accelerate.yaml"));
@@ -248,6 +280,8 @@ std::string objection(LaunchStack stack, const std::vector<LaunchFile>& files) {
     case LaunchStack::kTorchTitan: return objection_of_titan(script);
     case LaunchStack::kNanotron: return objection_of_nanotron(script, by["nanotron.yaml"]);
     case LaunchStack::kAccelerate: return objection_of_accelerate(script, by["accelerate.yaml"]);
+    case LaunchStack::kDeepSpeed:
+      return objection_of_deepspeed_trainer(script, by["ds_config.json"]);
     case LaunchStack::kSlurm: return objection_of_slurm(script, by);
     case LaunchStack::kKubernetes: return objection_of_kubernetes(files.front().text);
   }

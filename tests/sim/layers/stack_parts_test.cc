@@ -129,9 +129,19 @@ TEST_CASE("serial P2P calls make the receiving stage wait too") {
   const double twice = 2 * time_of(paired, StepTerm::kTransfer).value();
   CHECK(time_of(serial, StepTerm::kTransfer).value() < twice);
   CHECK(time_of(serial, StepTerm::kTransfer).value() > 0.75 * twice);
-  PartValues beside = value_of(StackPart::kP2pCalls, P2pCalls::kSerial);
-  beside[StackPart::kOverlapP2p] = 1;
-  CHECK(with(scenario, plan, beside).step <= paired.step);
+}
+
+TEST_CASE("P2P overlaps with compute in interleaved pipelines only") {
+  const Scenario scenario = parts_scenario(test::small_llama());
+  Plan plan = parts_plan(scenario.model);
+  PartValues overlapped = value_of(StackPart::kP2pCalls, P2pCalls::kSerial);
+  overlapped[StackPart::kOverlapP2p] = 1;
+  const PartValues serial = value_of(StackPart::kP2pCalls, P2pCalls::kSerial);
+  CHECK(with(scenario, plan, overlapped).step == with(scenario, plan, serial).step);
+  plan.schedule = ScheduleKind::kInterleaved;
+  plan.virtual_stages = 2;
+  plan.stage_layers = even_stage_layers(scenario.model.layers, 4, false);
+  CHECK(with(scenario, plan, overlapped).step < with(scenario, plan, {}).step);
 }
 
 TEST_CASE("expandable segments have no fragmentation and cost no time") {
