@@ -71,6 +71,28 @@ TEST_CASE("copies of gathered weights take time with ZeRO 3 alone") {
   }
 }
 
+TEST_CASE("copies of column-parallel inputs take time and memory with tensor parallelism alone") {
+  const Scenario shared = test::small_scenario(test::small_llama());
+  Scenario copied = shared;
+  copied.stack.copies_column_inputs = true;
+  const ModelSpec& model = shared.model;
+  const Plan whole = plan_with(model, Recompute::kNone);
+  CHECK(with(copied, whole, {}).step == with(shared, whole, {}).step);
+  Plan plan = test::plan_of(model, {.tp = 2}, 8);
+  plan.attention = AttentionKind::kFlash;
+  const auto before = with(shared, plan, {}), after = with(copied, plan, {});
+  CHECK(time_of(after, StepTerm::kElementwise) > time_of(before, StepTerm::kElementwise));
+  const StepTerm reductions = StepTerm::kTensorCommunication;
+  CHECK(time_of(after, reductions) > time_of(before, reductions));
+  // Two more copies for q, k and v, one more for gate and up.
+  const double input = 2.0 * static_cast<double>(plan.micro_batch * model.seq * model.hidden);
+  const double more = (after.peak - before.peak).value();
+  CHECK(more == Approx(3 * input * static_cast<double>(model.layers)).epsilon(0.1));
+  plan.recompute = Recompute::kFull;
+  const double recomputed = (with(copied, plan, {}).peak - with(shared, plan, {}).peak).value();
+  CHECK(recomputed < more / 2);
+}
+
 TEST_CASE("a large activation keeps what is left of its segment up to 1 MiB") {
   StackSpec stack;
   const AllocationRounding rounding = allocation_rounding(stack);
