@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "costs/nccl_model.h"
 
@@ -52,7 +53,10 @@ StackSpec executed_stack(const StackSpec& named, StackSpec own) {
   return own;
 }
 
-StackSpec stack_on_machine(StackSpec stack, const Profile& profile) {
+StackSpec completed_stack(StackSpec stack, const PartValues& parts, const Profile& profile,
+                          const ClusterSpec& cluster) {
+  stack = stack_as_measured(with_parts(std::move(stack), parts), profile);
+  if (cluster.name != kThisMachine) return stack;
   // The variances of two independent causes of jitter add up.
   stack.rank_jitter = std::hypot(stack.rank_jitter, profile.machine.rank_jitter);
   return stack;

@@ -29,7 +29,9 @@ std::string_view own_stack(const Profile& profile);
 // `named`, with the host and memory properties of `own`. The all-gather of parameters does not
 // overlap with the next forward.
 StackSpec executed_stack(const StackSpec& named, StackSpec own);
-// Returns `stack` with the machine's measured rank jitter added to that of the software.
-StackSpec stack_on_machine(StackSpec stack, const Profile& profile);
+// Applies the software options, and the host and memory properties that the profile measured. On
+// this machine, adds the machine's measured rank jitter to that of the software.
+StackSpec completed_stack(StackSpec stack, const PartValues& parts, const Profile& profile,
+                          const ClusterSpec& cluster);
 
 }  // namespace tpsim

@@ -7,13 +7,14 @@ namespace tpsim {
 
 Storage::~Storage() { device_.release(data_, bytes_, id_); }
 
-Tensor Device::allocate(Shape shape, DType dtype, MemoryCategory category, const char* label) {
+Tensor Device::allocate(Shape shape, DType dtype, MemoryCategory category, const char* label,
+                        AllocationRole role) {
   const std::int64_t bytes = shape.elements() * size_of(dtype);
   void* data = acquire(bytes);
   const std::uint32_t id = next_id_++;
   allocated_ += bytes;
   peak_ = std::max(peak_, allocated_);
-  if (recorder_ != nullptr) recorder_->allocated(id, {bytes, category, label});
+  if (recorder_ != nullptr) recorder_->allocated(id, {bytes, category, label, role});
   return Tensor(std::make_shared<Storage>(*this, data, bytes, id), 0, shape, dtype);
 }
 

@@ -62,7 +62,8 @@ class Device {
   Device& operator=(const Device&) = delete;
 
   // Allocates uninitialized memory. `label` must have static storage. Throws OutOfDeviceMemory.
-  Tensor allocate(Shape shape, DType dtype, MemoryCategory category, const char* label);
+  Tensor allocate(Shape shape, DType dtype, MemoryCategory category, const char* label,
+                  AllocationRole role = AllocationRole::kOther);
 
   void run(const Op& op);
   // Passes the record of an op without a kernel to the recorder. Only for devices that do not

@@ -1,6 +1,7 @@
 #include "app/answers/export_answer.h"
 
 #include "core/scenario/catalogue.h"
+#include "frameworks/launch/framework.h"
 
 namespace tpsim::app {
 namespace {
@@ -47,18 +48,15 @@ Result<ExportAnswer> export_answer(const ExportRequest& request) {
 }
 
 std::optional<LaunchStack> advised_export(const NamedScenario& named, const Plan& plan) {
-  const Launcher launcher = named.scenario.stack.launcher;
+  const Framework* const framework = framework_of(named.scenario.stack.launcher);
   const Result<Catalogue> catalogue = Catalogue::open();
-  if (launcher == Launcher::kNone || !catalogue.ok()) return std::nullopt;
+  if (framework == nullptr || !catalogue.ok()) return std::nullopt;
   const Result<StackSpec> own = catalogue->load_stack(named.stack);
   if (!own.ok()) return std::nullopt;
   const PlanFile file = plan_file_of(named, plan);
-  std::vector<LaunchStack> candidates;
-  for (const LaunchStack stack : all_of<LaunchStack>()) {
-    if (name_of(stack) == name_of(launcher)) candidates.push_back(stack);
-  }
+  std::vector<LaunchStack> candidates = {framework->stack()};
   // Megatron-LM is a fallback: NeMo also uses Megatron-Core, but its files support fewer models.
-  if (launcher == Launcher::kNemo) candidates.push_back(LaunchStack::kMegatronLm);
+  if (framework->stack() == LaunchStack::kNemo) candidates.push_back(LaunchStack::kMegatronLm);
   for (const LaunchStack stack : candidates) {
     const Result<CheckedExport> checked = checked_export(stack, file, named.scenario, *own);
     const bool is_written = checked.ok() && fits_in_memory(checked->run.predicted) &&

@@ -32,8 +32,7 @@ struct Source {
 // the main file of exactly one stack.
 Result<LaunchStack> stack_of_folder(const fs::path& folder) {
   std::error_code code;
-  for (int i = kLaunchStackCount - 1; i >= 0; --i) {
-    const auto stack = static_cast<LaunchStack>(i);
+  for (const LaunchStack stack : all_of<LaunchStack>()) {
     if (fs::exists(folder / launch_file_names(stack).front(), code)) return stack;
   }
   return bad_input("contains no launch files of tpsim export", folder.string(),
@@ -69,8 +68,9 @@ Result<Source> source_at(const ImportRequest& request) {
   }
   const std::vector<std::string> names = launch_file_names(source.stack);
   const bool is_yaml = kind == ".yaml" || kind == ".yml";
-  const std::string& own =
-      is_yaml && source.stack == LaunchStack::kNemo ? names.back() : names.front();
+  const auto yaml = std::find_if(names.begin(), names.end(),
+                                 [](const std::string& name) { return name.ends_with(".yaml"); });
+  const std::string& own = is_yaml && yaml != names.end() ? *yaml : names.front();
   for (const std::string& name : names) {
     const bool is_own = !is_folder && name == own;
     const fs::path place = is_own ? path : source.folder / name;

@@ -1,12 +1,11 @@
 #include "app/answers/untried_parts.h"
 
 #include <algorithm>
-#include <optional>
 #include <string_view>
 
 #include "core/software/part_rules.h"
+#include "frameworks/launch/framework.h"
 #include "frameworks/launch/held_settings.h"
-#include "frameworks/launch/launcher.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim::app {
@@ -31,13 +30,6 @@ constexpr UntriedPart kUntriedParts[] = {
 };
 constexpr double kLeastGain = 0.01;
 
-std::optional<LaunchStack> launch_stack_of(Launcher launcher) {
-  for (const LaunchStack stack : all_of<LaunchStack>()) {
-    if (launcher != Launcher::kNone && launcher_of(stack) == launcher) return stack;
-  }
-  return std::nullopt;
-}
-
 bool is_varied(const NamedScenario& named, StackPart part) {
   return named.parts.contains(part) ||
          std::any_of(named.tried.begin(), named.tried.end(),
@@ -49,17 +41,18 @@ bool is_varied(const NamedScenario& named, StackPart part) {
 std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedRun& best,
                                       double oom_risk) {
   const Scenario& scenario = named.scenario;
-  const auto launcher = launch_stack_of(scenario.stack.launcher);
+  const Framework* const framework = framework_of(scenario.stack.launcher);
   std::vector<TriedParts> gains;
-  if (!launcher) return gains;
+  if (framework == nullptr) return gains;
+  const LaunchStack launcher = framework->stack();
   const Seconds enough = (1 - kLeastGain) * best.predicted.step;
   for (const UntriedPart& one : kUntriedParts) {
     const PartRow& row = row_of(one.part);
     const std::int64_t value = parse_value(row, one.word).value();
-    const bool is_held = held(*launcher, one.part, value) == Held::kWritten;
+    const bool is_held = held(launcher, one.part, value) == Held::kWritten;
     // Megatron needs sequence parallelism for this overlap, torchtitan a second option, --compile.
     const bool is_blocked = one.part == StackPart::kTpOverlap &&
-                            (!best.plan.sequence_parallel || *launcher == LaunchStack::kTorchTitan);
+                            (!best.plan.sequence_parallel || launcher == LaunchStack::kTorchTitan);
     if (!is_held || is_blocked || is_varied(named, one.part) || row.get(scenario.stack) == value)
       continue;
     Scenario other = scenario;

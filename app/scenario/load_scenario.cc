@@ -11,7 +11,6 @@
 #include "core/model/expert_counts.h"
 #include "core/model/model_support.h"
 #include "costs/machine_cluster.h"
-#include "sim/step/completed_stack.h"
 
 namespace tpsim::app {
 namespace {
@@ -254,7 +253,8 @@ Status load_software(const ScenarioRequest& request, const Catalogue& catalogue,
   TPSIM_TRY_STATUS(add_stated_parts(request, named));
   if (request.ignore_stack_limits) scenario.stack = without_limits(std::move(scenario.stack));
   if (request.predicts) TPSIM_TRY_STATUS(check_stack_runs(catalogue, scenario));
-  scenario.stack = completed_stack(std::move(scenario.stack), {}, scenario);
+  scenario.stack =
+      completed_stack(std::move(scenario.stack), {}, scenario.profile, scenario.cluster);
   return Ok{};
 }
 
@@ -288,7 +288,7 @@ Result<NamedScenario> executed_here(NamedScenario named) {
   if (scenario.stack.name == own_stack(scenario.profile)) return named;
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   TPSIM_TRY(StackSpec own, catalogue.load_stack(std::string(own_stack(scenario.profile))));
-  own = completed_stack(std::move(own), {}, scenario);
+  own = completed_stack(std::move(own), {}, scenario.profile, scenario.cluster);
   scenario.stack = executed_stack(scenario.stack, std::move(own));
   return named;
 }

@@ -36,7 +36,7 @@ Result<RankMeasurement> measure(const LocalDevices& devices, const MemoryCheck& 
   run.time_ops = true;
   std::vector<StepReport> reports;
   const CollectiveSeconds seconds = [&](const CollectiveRecord& record) {
-    return pricer.collective(record, run.plan).value();
+    return pricer.collective({record}, run.plan).value();
   };
   const DeviceRankBody body = [&](World&, Device& device) -> Status {
     TPSIM_TRY_STATUS(memory.rank_alone(device, run.plan, rank));

@@ -200,11 +200,25 @@ inline constexpr auto kEnumNames<MemoryCategory> = std::to_array<std::string_vie
     {"weights", "gradients", "optimizer", "activations", "workspace", "communication", "host"});
 inline constexpr int kMemoryCategoryCount = 6;  // on the device
 
+// Contents of allocations that software may size or store otherwise than the reference model.
+enum class AllocationRole : std::uint8_t {
+  kOther,
+  // Tokens for this rank's experts. Without dropping, the size depends on the router's choices.
+  kExpertTokens,
+  kExpertActivation,  // the same tokens after the experts' activation function
+  kMasterWeights,
+};
+
 struct AllocationRecord {
   std::int64_t bytes = 0;
   MemoryCategory category{};
   const char* label = "";
+  AllocationRole role = AllocationRole::kOther;
 };
+inline bool holds_expert_tokens(const AllocationRecord& made) {
+  return made.role == AllocationRole::kExpertTokens ||
+         made.role == AllocationRole::kExpertActivation;
+}
 
 struct ProgramEvent {
   enum class Kind : std::uint8_t { kOp, kCollective, kAllocate, kFree } kind;

@@ -1,4 +1,5 @@
-// Reads the settings of a plan from DeepSpeed's JSON. Source: deepspeed/runtime/config.py.
+// Settings of a plan in DeepSpeed's JSON and in the arguments of Megatron-DeepSpeed. Source:
+// deepspeed/runtime/config.py.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +7,9 @@
 
 #include "core/base/result.h"
 #include "core/plan/plan.h"
+#include "core/scenario/plan_file.h"
 #include "frameworks/launch/launch_options.h"
+#include "frameworks/launch/shell_files.h"
 
 namespace tpsim {
 
@@ -36,5 +39,17 @@ Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file);
 // differ. `pipelines`: DeepSpeed's pipeline engine runs. The engine rejects ZeRO 2 and 3, and its
 // bf16 optimizer always shards like ZeRO 1.
 void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pipelines, Plan& plan);
+
+Result<LaunchOptions> deepspeed_settings(const PlanFile& file);
+std::string deepspeed_json(const PlanFile& file);
+// Removes the switches that disable fused kernels, and returns them as software parts.
+PartValues take_deepspeed_parts(std::vector<LaunchOption>& options);
+Result<Plan> plan_of_deepspeed(const ShellOptions& shell, const LaunchFile& config,
+                               const ModelSpec& model, LeftSettings& left);
+// Whether the options are those of Microsoft's Megatron-DeepSpeed, which follows Megatron-Core, and
+// not of BigScience's fork.
+bool speaks_megatron_core(const std::vector<LaunchOption>& options);
+Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFile& config,
+                                      const ModelSpec& model, LeftSettings& left);
 
 }  // namespace tpsim

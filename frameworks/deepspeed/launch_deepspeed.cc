@@ -10,7 +10,6 @@
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "frameworks/deepspeed/deepspeed_config.h"
-#include "frameworks/launch/framework_files.h"
 #include "frameworks/launch/launcher.h"
 #include "frameworks/launch/megatron_options.h"
 

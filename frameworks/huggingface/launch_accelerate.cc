@@ -8,7 +8,7 @@
 #include <algorithm>
 
 #include "frameworks/launch/config_files.h"
-#include "frameworks/launch/framework_files.h"
+#include "frameworks/launch/framework.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launcher.h"
 
@@ -54,8 +54,6 @@ const char* mixed_precision(DType dtype) {
   }
 }
 
-}  // namespace
-
 Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
   TPSIM_TRY(const std::string fsdp, fsdp_text(file));
@@ -72,6 +70,7 @@ Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size
       kind, fsdp, mixed_precision(file.plan.dtype), size.nodes, gpus);
 }
 
+// Returns the arguments of the training script. `parts` is the plan's software.
 LaunchOptions accelerate_arguments(const PlanFile& file, const SoftwareParts& parts) {
   const Plan& plan = file.plan;
   LaunchOptions options;
@@ -94,7 +93,7 @@ Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
                                        const ImportInputs& inputs) {
   TPSIM_TRY(const LaunchFile yaml, file_named(files, kAccelerateYamlFile));
   TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings(yaml));
-  const auto script = file_named(files, launch_file_names(kStack).front());
+  const auto script = file_named(files, framework_of(kStack).files().front());
   if (script.ok()) {
     TPSIM_TRY(const LaunchCommand command, read_launch_command(*script, inputs));
     for (const LaunchOption& option : command.options) {
@@ -103,6 +102,63 @@ Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
     }
   }
   return import_trainer(FlatReader(std::move(settings)), yaml, inputs);
+}
+
+class Accelerate final : public Framework {
+ public:
+  Accelerate() : Framework(kStack, Launcher::kAccelerate, kAccelerateYamlFile) {}
+
+  bool runs(const std::string& stack) const override {
+    return Framework::runs(stack) || is_version_of(stack, "pytorch-fsdp");
+  }
+  bool detects_settings(const std::vector<FlatSetting>& settings) const override {
+    constexpr const char* kKeys[] = {"per_device_train_batch_size",
+                                     "base_model",
+                                     "distributed_type",
+                                     "zero_optimization.stage",
+                                     "model_name_or_path",
+                                     "gradient_accumulation_steps",
+                                     "micro_batch_size"};
+    return std::any_of(std::begin(kKeys), std::end(kKeys),
+                       [&](const char* key) { return has_key(settings, key); });
+  }
+  Result<ImportedPlan> read(const std::vector<LaunchFile>& files,
+                            const ImportInputs& inputs) const override {
+    TPSIM_TRY(ImportedPlan plan, import_accelerate(files, inputs));
+    return with_environment(*this, files, inputs, std::move(plan));
+  }
+  Result<ImportedPlan> read_settings(const std::vector<FlatSetting>& settings,
+                                     const LaunchFile& file,
+                                     const ImportInputs& inputs) const override {
+    return located(file, import_trainer(FlatReader(settings), file, inputs));
+  }
+
+  Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,
+                                        const StackSpec& software) const override {
+    TPSIM_TRY(std::string yaml, accelerate_yaml(file, size));
+    const LaunchOptions arguments = accelerate_arguments(file, software.parts);
+    return std::vector<LaunchFile>{shell_file(kStack, file, size, arguments, ""),
+                                   {kAccelerateYamlFile, std::move(yaml)}};
+  }
+  // accelerate launch does not read the rendezvous from its configuration file.
+  std::string start_command(const ModelSpec&, const std::string&) const override {
+    return fmt::format(
+        "accelerate launch --config_file {} \\\n"
+        "  --num_machines \"$NUM_NODES\" --num_processes \"$((NUM_NODES * GPUS_PER_NODE))\" \\\n"
+        "  --rdzv_backend c10d --main_process_ip \"$MASTER_ADDR\" --main_process_port 6000 "
+        "train.py \\\n"
+        "  \"${{TRAIN_ARGS[@]}}\" \"$@\"\n",
+        kAccelerateYamlFile);
+  }
+
+  std::string_view judge() const override { return "accelerate"; }
+};
+
+}  // namespace
+
+const Framework& accelerate() {
+  static const Accelerate framework;
+  return framework;
 }
 
 }  // namespace tpsim

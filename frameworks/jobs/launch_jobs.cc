@@ -4,20 +4,15 @@
 // Import reads these files, too.
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "core/base/text.h"
 #include "core/scenario/plan_json.h"
-#include "core/software/launched_models.h"
-#include "frameworks/launch/job_files.h"
-#include "frameworks/launch/launcher.h"
+#include "frameworks/jobs/job_files.h"
 
 namespace tpsim {
 namespace {
 
 using Files = std::vector<LaunchFile>;
 
-constexpr const char* kPlanFile = "plan.json";
 constexpr const char* kTrainer = "node";  // name of the JobSet's only group of pods
 
 // Returns the model's name as a job name: other characters than letters, digits, '-', '_' and '.'
@@ -61,33 +56,6 @@ std::string job_head(const PlanFile& file, const LaunchSize& size, const NodeUse
       "#SBATCH --job-name={}\n#SBATCH --nodes={}\n#SBATCH --ntasks-per-node={}\n"
       "{}#SBATCH --exclusive\n#SBATCH --output=%x-%j.out\n\nset -e\n",
       job_name(file.model.name), size.nodes, use.tasks, gpus);
-}
-
-// Returns the shell command that starts the ranks of one node.
-std::string start_text(LaunchStack own, const ModelSpec& model, const std::string& job) {
-  if (own == LaunchStack::kAccelerate) {
-    // accelerate launch does not read the rendezvous from its configuration file.
-    return fmt::format(
-        "accelerate launch --config_file {} \\\n"
-        "  --num_machines \"$NUM_NODES\" --num_processes \"$((NUM_NODES * GPUS_PER_NODE))\" \\\n"
-        "  --rdzv_backend c10d --main_process_ip \"$MASTER_ADDR\" --main_process_port 6000 "
-        "train.py \\\n"
-        "  \"${{TRAIN_ARGS[@]}}\" \"$@\"\n",
-        kAccelerateYamlFile);
-  }
-  const char* const program = own == LaunchStack::kTorchTitan ? "-m torchtitan.train"
-                              : own == LaunchStack::kNanotron ? "run_train.py"
-                              : own == LaunchStack::kNemo     ? "pretrain.py"
-                              : is_hybrid_pattern(model)      ? "pretrain_hybrid.py"
-                                                              : "pretrain_gpt.py";
-  // torchtitan's last argument is a word that must follow all options.
-  const char* const arguments = own == LaunchStack::kTorchTitan ? "\"$@\" \"${TRAIN_ARGS[@]}\""
-                                                                : "\"${TRAIN_ARGS[@]}\" \"$@\"";
-  return fmt::format(
-      "torchrun --nnodes \"$NUM_NODES\" \\\n"
-      "  --nproc_per_node \"$GPUS_PER_NODE\" --rdzv_id {} --rdzv_backend c10d \\\n"
-      "  --rdzv_endpoint \"$MASTER_ADDR:6000\" {} {}\n",
-      job, program, arguments);
 }
 
 std::string indented(const std::string& text, std::size_t by) {
@@ -196,12 +164,6 @@ std::vector<LaunchFile> block_texts(std::string_view yaml) {
 
 }  // namespace
 
-bool is_version_of(const std::string& stack, std::string_view family) {
-  const std::string name = std::filesystem::path(stack).filename().string();
-  return name.starts_with(family) &&
-         (name.size() == family.size() || name[family.size()] == '-' || name[family.size()] == '.');
-}
-
 // Writes a Slurm job for tpsim's own ranks. NCCL ranks rendezvous through Slurm, CPU ranks through
 // MPI.
 Files reference_job(const PlanFile& file, const LaunchSize& size) {
@@ -215,8 +177,8 @@ Files reference_job(const PlanFile& file, const LaunchSize& size) {
 
 // Writes a Slurm job with one task per node, which starts the node's ranks with torchrun, as in
 // BLOOM's training.
-Files slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size, Files files) {
-  const std::string start = start_text(own, file.model, "\"$SLURM_JOB_ID\"");
+Files slurm_job(const Framework& own, const PlanFile& file, const LaunchSize& size, Files files) {
+  const std::string start = own.start_command(file.model, "\"$SLURM_JOB_ID\"");
   files.front() = {
       kSlurmFile,
       job_head(file, size, {}) + without_shell_line(files.front().text) +
@@ -228,7 +190,7 @@ Files slurm_job(LaunchStack own, const PlanFile& file, const LaunchSize& size, F
   return files;
 }
 
-Files kubernetes_job(LaunchStack own, const PlanFile& file, const LaunchSize& size,
+Files kubernetes_job(const Framework& own, const PlanFile& file, const LaunchSize& size,
                      const Files& files) {
   const std::string name = label_of(file.model.name);
   const bool has_files = files.size() > 1;
@@ -236,7 +198,7 @@ Files kubernetes_job(LaunchStack own, const PlanFile& file, const LaunchSize& si
   if (has_files) script += "cp /launch/* .\n";
   script += fmt::format("MASTER_ADDR={0}-{1}-0-0.{0}\n", name, kTrainer);
   script += "# Add options of data, tokenizer, optimizer and checkpoints.\n" +
-            start_text(own, file.model, name);
+            own.start_command(file.model, name);
   Files out = {{kJobSetFile, jobset_text(name, size, script, has_files)}};
   if (!has_files) return out;
   std::string map =

@@ -8,25 +8,12 @@
 
 #include "core/base/text.h"
 #include "formats/settings_text.h"
+#include "frameworks/launch/framework.h"
 #include "frameworks/launch/programs.h"
 #include "frameworks/launch/shell_files.h"
 
 namespace tpsim {
 namespace {
-
-bool has_prefix(const std::vector<FlatSetting>& settings, std::string_view prefix) {
-  return std::any_of(settings.begin(), settings.end(),
-                     [&](const FlatSetting& one) { return one.key.starts_with(prefix); });
-}
-
-// Whether the settings have the "train" section of Megatron-Bridge.
-bool is_of_bridge(const std::vector<FlatSetting>& settings) {
-  for (const char* key :
-       {"train.global_batch_size", "train.micro_batch_size", "train.train_iters"}) {
-    if (has_key(settings, key)) return true;
-  }
-  return false;
-}
 
 // Merges the settings of all files; a later file overrides earlier ones. For a DeepSpeed
 // configuration, the setting "deepspeed" becomes its path.
@@ -49,6 +36,19 @@ Result<std::vector<FlatSetting>> settings_of(const LaunchFile& file, const Impor
 
 }  // namespace
 
+bool has_prefix(const std::vector<FlatSetting>& settings, std::string_view prefix) {
+  return std::any_of(settings.begin(), settings.end(),
+                     [&](const FlatSetting& one) { return one.key.starts_with(prefix); });
+}
+
+bool is_of_bridge(const std::vector<FlatSetting>& settings) {
+  for (const char* key :
+       {"train.global_batch_size", "train.micro_batch_size", "train.train_iters"}) {
+    if (has_key(settings, key)) return true;
+  }
+  return false;
+}
+
 bool states_model(const std::vector<FlatSetting>& settings) {
   return has_key(settings, "model.num_layers") && has_key(settings, "model.hidden_size") &&
          has_key(settings, "model.num_attention_heads");
@@ -68,32 +68,6 @@ std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings)
     }
   }
   return settings;
-}
-
-std::optional<ConfigFormat> config_format(const std::vector<FlatSetting>& settings) {
-  if (has_key(settings, "training.seq_len") && has_prefix(settings, "model.")) {
-    return ConfigFormat::kTorchTitan;
-  }
-  if (has_key(settings, "parallelism.tp") && has_prefix(settings, "tokens.")) {
-    return ConfigFormat::kNanotron;
-  }
-  for (const char* key :
-       {"tensor_model_parallel_size", "model_parallel.tensor_model_parallel_size"}) {
-    if (has_key(settings, key)) return ConfigFormat::kMegatron;
-  }
-  if (has_prefix(settings, "MODEL_ARGS.--")) return ConfigFormat::kMegatron;
-  if (is_of_bridge(settings)) return ConfigFormat::kNemo;
-  if (has_key(settings, "model.tensor_model_parallel_size")) {
-    const bool whole =
-        has_key(settings, "model.micro_batch_size") && has_prefix(settings, "trainer.");
-    return whole ? ConfigFormat::kMegatron : ConfigFormat::kNemo;
-  }
-  for (const char* key :
-       {"per_device_train_batch_size", "base_model", "distributed_type", "zero_optimization.stage",
-        "model_name_or_path", "gradient_accumulation_steps", "micro_batch_size"}) {
-    if (has_key(settings, key)) return ConfigFormat::kTrainer;
-  }
-  return std::nullopt;
 }
 
 Status OpenQuestions::status() const {
@@ -175,8 +149,10 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
   if (is_resolved_recipe(settings)) {
     return import_resolved(resolved_recipe(settings), file, inputs);
   }
-  const std::optional<ConfigFormat> format = config_format(settings);
-  if (!format) {
+  const auto framework =
+      std::find_if(frameworks().begin(), frameworks().end(),
+                   [&](const Framework* one) { return one->detects_settings(settings); });
+  if (framework == frameworks().end()) {
     return bad_input("is not a configuration of a known training program", path_of(file),
                      "tpsim reads files of torchtitan, nanotron, Megatron, NeMo, accelerate, "
                      "Trainer, axolotl, DeepSpeed, verl, Primus, GPT-NeoX and torchtune");
@@ -186,20 +162,7 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
                      "write one plan as overrides instead: model.tensor_model_parallel_size, ..., "
                      "train.global_batch_size");
   }
-  switch (*format) {
-    case ConfigFormat::kTorchTitan: return located(file, import_torchtitan(settings, inputs));
-    case ConfigFormat::kNanotron:
-      return located(file, import_nanotron(FlatReader(settings), file, inputs));
-    case ConfigFormat::kTrainer:
-      return located(file, import_trainer(FlatReader(settings), file, inputs));
-    case ConfigFormat::kMegatron: return located(file, import_megatron_yaml(settings, inputs));
-    case ConfigFormat::kNemo: break;
-  }
-  if (!inputs.model && states_model(settings)) {
-    return located(file, import_megatron_yaml(settings, inputs));
-  }
-  const LaunchFile yaml{std::string(kNemoYamlFile), file.text, path_of(file)};
-  return import_plan(LaunchStack::kNemo, {yaml}, inputs);
+  return (*framework)->read_settings(settings, file, inputs);
 }
 
 }  // namespace tpsim

@@ -15,12 +15,12 @@
 
 namespace tpsim {
 
-enum class ConfigFormat { kTorchTitan, kNanotron, kMegatron, kNemo, kTrainer };
+// Whether a key of the settings starts with `prefix`.
+bool has_prefix(const std::vector<FlatSetting>& settings, std::string_view prefix);
+// Whether the settings have the "train" section of Megatron-Bridge.
+bool is_of_bridge(const std::vector<FlatSetting>& settings);
 
-// Detects the format by keys that only one format has.
-std::optional<ConfigFormat> config_format(const std::vector<FlatSetting>& settings);
-
-// Imports a file of any of these formats. Settings that do not affect a plan are listed in
+// Imports a configuration file of any framework. Settings that do not affect a plan are listed in
 // ImportedPlan::outside. Unknown settings and settings that tpsim cannot express are errors.
 Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& inputs);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/files.h"
+#include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "formats/python_runner.h"
@@ -57,6 +58,14 @@ JsonValue judged_arguments(const std::vector<LaunchOption>& options) {
     }
   }
   return json_array(words, [](const std::string& word) { return JsonValue(word); });
+}
+
+JsonValue option_json(const std::string& value) {
+  if (value.empty() || value == "null") return JsonValue();
+  if (value == "true" || value == "false") return value == "true";
+  if (const auto whole = parse_number<std::int64_t>(value)) return *whole;
+  if (const auto real = parse_number<double>(value)) return *real;
+  return value;
 }
 
 JsonValue judged_environment(std::string_view script, const LaunchSize& size) {

@@ -10,6 +10,8 @@
 
 namespace tpsim {
 
+// Converts the text of a YAML value to a JSON value.
+JsonValue option_json(const std::string& value);
 // Returns the words of the command line that state the options, as a JSON list.
 JsonValue judged_arguments(const std::vector<LaunchOption>& options);
 // Returns the environment of rank 0: the "export NAME=VALUE" lines of the script's text, and the

@@ -8,73 +8,14 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
-#include "core/software/launched_models.h"
 #include "formats/python_runner.h"
 #include "formats/settings_text.h"
+#include "frameworks/launch/framework.h"
 #include "frameworks/launch/framework_judge.h"
-#include "frameworks/launch/job_files.h"
 #include "frameworks/launch/launch_command.h"
 
 namespace tpsim {
 namespace {
-
-// Returns the framework's name in tpsim_recipes; empty if tpsim_recipes cannot check files of this
-// stack.
-std::string_view judge_of(LaunchStack stack) {
-  switch (stack) {
-    case LaunchStack::kMegatronLm: return "megatron-lm";
-    case LaunchStack::kMegatronDeepSpeed: return "megatron-deepspeed";
-    case LaunchStack::kNemo: return "megatron-bridge";
-    case LaunchStack::kTorchTitan: return "torchtitan";
-    case LaunchStack::kAccelerate: return "accelerate";
-    case LaunchStack::kNanotron:
-    case LaunchStack::kSlurm:
-    case LaunchStack::kKubernetes: break;
-  }
-  return "";
-}
-
-// Adds arguments that exported files omit and the framework requires: data, tokenizer and schedule.
-std::vector<LaunchOption> with_required(std::vector<LaunchOption> options) {
-  options.insert(options.end(), {{"--train-iters", "10"},
-                                 {"--lr", "1e-4"},
-                                 {"--mock-data", ""},
-                                 {"--tokenizer-type", "NullTokenizer"}});
-  return options;
-}
-
-// Converts the text of a YAML value to a JSON value.
-JsonValue option_json(const std::string& value) {
-  if (value.empty() || value == "null") return JsonValue();
-  if (value == "true" || value == "false") return value == "true";
-  if (const auto whole = parse_number<std::int64_t>(value)) return *whole;
-  if (const auto real = parse_number<double>(value)) return *real;
-  return value;
-}
-
-// Returns the model's shape as JSON, with the field names of Megatron-Bridge's model provider.
-JsonValue shape_of(const ModelSpec& model) {
-  const AttentionShape& attention = attention_shape(model);
-  JsonValue shape = json_object({{"num_layers", model.layers},
-                                 {"hidden_size", model.hidden},
-                                 {"num_attention_heads", attention.heads},
-                                 {"num_query_groups", attention.kv_heads},
-                                 {"kv_channels", attention.head_dim},
-                                 {"add_bias_linear", has_all_biases(model)}});
-  if (has_experts(model)) {
-    shape.set("num_moe_experts", model.experts.count);
-    shape.set("moe_router_topk", model.experts.per_token);
-  }
-  if (model.ends.prediction_layers > 0) shape.set("mtp_num_layers", model.ends.prediction_layers);
-  return shape;
-}
-
-// Returns the properties by which the judge of torchtitan finds the model in the registry.
-JsonValue titan_shape_of(const ModelSpec& model) {
-  return json_object({{"layers", model.layers},
-                      {"hidden", model.hidden},
-                      {"experts", has_experts(model) ? model.experts.count : 0}});
-}
 
 // Converts a resolved JSON value to the text of an option.
 std::string option_text(const JsonValue& value) {
@@ -176,48 +117,15 @@ Judgement judgement_of(const JsonValue& answer) {
   return judgement;
 }
 
-// The input of a judge, and the settings to compare with those that the framework resolves.
-struct Case {
-  JsonValue given = json_object({});
-  std::vector<LaunchOption> options;  // of the command line
-  std::vector<FlatSetting> settings;  // of the configuration file
-  std::vector<LaunchFile> files;      // that the judge reads
-};
-
-// Adds the configuration file of a stack and its settings to the case.
-Status add_config(const std::vector<LaunchFile>& files, std::string_view name, Case& out) {
-  TPSIM_TRY(LaunchFile config, file_named(files, name));
-  TPSIM_TRY(out.settings, flat_settings(config));
-  out.given.set("file", config.name);
-  out.files.push_back(std::move(config));
-  return Ok{};
-}
-
-Result<Case> case_of(LaunchStack stack, const std::vector<LaunchFile>& files,
-                     const ModelSpec& model) {
-  TPSIM_TRY(const LaunchFile script, file_named(files, launch_file_names(stack).front()));
+Result<JudgedFiles> judged_files(const Framework& framework, const std::vector<LaunchFile>& files,
+                                 const ModelSpec& model) {
+  TPSIM_TRY(const LaunchFile script, file_named(files, framework.files().front()));
   TPSIM_TRY(const LaunchCommand command, read_launch_command(script));
-  Case out;
+  JudgedFiles out;
   out.options = command.options;
   out.given.set("environment", judged_environment(script.text, command.size));
-  const bool is_megatron = stack == LaunchStack::kMegatronLm;
-  out.given.set("arguments",
-                judged_arguments(is_megatron ? with_required(out.options) : out.options));
-  if (stack == LaunchStack::kTorchTitan) out.given.set("model", titan_shape_of(model));
-  if (stack == LaunchStack::kAccelerate) {
-    TPSIM_TRY_STATUS(add_config(files, kAccelerateYamlFile, out));
-  }
-  if (stack == LaunchStack::kMegatronDeepSpeed) {
-    TPSIM_TRY_STATUS(add_config(files, kDeepSpeedConfigFile, out));
-  }
-  if (stack == LaunchStack::kNemo) {
-    TPSIM_TRY_STATUS(add_config(files, kNemoYamlFile, out));
-    JsonValue overrides = json_object({});
-    for (const FlatSetting& one : out.settings) overrides.set(one.key, option_json(one.value));
-    out.given.set("overrides", std::move(overrides));
-    out.given.set("model", shape_of(model));
-    out.options.clear();
-  }
+  out.given.set("arguments", judged_arguments(out.options));
+  TPSIM_TRY_STATUS(framework.prepare_check(files, model, out));
   return out;
 }
 
@@ -226,19 +134,16 @@ Result<Case> case_of(LaunchStack stack, const std::vector<LaunchFile>& files,
 Result<Judgement> judged_export(LaunchStack stack, const std::vector<LaunchFile>& files,
                                 const ModelSpec& model, std::string_view gpu,
                                 const std::vector<std::string>& checkouts) {
-  if (is_job(stack)) {
-    TPSIM_TRY(const JobContents inside, contents_of_job(stack, files));
-    return judged_export(inside.stack, inside.files, model, gpu, checkouts);
-  }
-  const std::string_view judge = judge_of(stack);
-  if (judge.empty()) {
-    return bad_input(fmt::format("--check is not available for {}", name_of(stack)), "",
+  TPSIM_TRY(const JobContents inside, framework_of(stack).contents(files));
+  const Framework& framework = framework_of(inside.stack);
+  if (framework.judge().empty()) {
+    return bad_input(fmt::format("--check is not available for {}", name_of(inside.stack)), "",
                      "--check supports megatron-lm, megatron-deepspeed, nemo, torchtitan, "
                      "accelerate, and jobs that start them");
   }
-  TPSIM_TRY(Case one, case_of(stack, files, model));
+  TPSIM_TRY(JudgedFiles one, judged_files(framework, inside.files, model));
   one.given.set("gpu", gpu);
-  TPSIM_TRY(const JsonValue answer, run_judge(judge, one.given, checkouts, one.files));
+  TPSIM_TRY(const JsonValue answer, run_judge(framework.judge(), one.given, checkouts, one.files));
   Judgement judgement = judgement_of(answer);
   const JsonValue* const settings = answer.find("settings");
   if (settings == nullptr) return judgement;

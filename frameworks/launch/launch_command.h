@@ -73,6 +73,20 @@ void add_environment(const LaunchCommand& command, ImportedPlan& plan);
 // file.
 Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& inputs);
 
+// Sets the model of the plan: the named model with the sequence, dropout and capacity of the
+// options, or the model that Megatron's options describe.
+Status settle_model(LaunchCommand& command, const ImportInputs& inputs, ImportedPlan& result);
+// Returns the list for differences between a named model and the options. Null if differences are
+// errors, as for a log, which shows the settings of the run.
+std::vector<std::string>* differences_of(const LaunchCommand& command, const ImportInputs& inputs,
+                                         ImportedPlan& result);
+// Returns the model with a vocab size of 1 if the files do not state one, because plans need a
+// vocab size.
+ModelSpec with_vocab(const ImportedPlan& result);
+// Moves options of experts to `outside` if the model does not have experts.
+void take_unused_experts(const ModelSpec& model, LaunchCommand& command,
+                         std::vector<std::string>& outside);
+
 // Renames options of older Megatron versions and forks, such as "--checkpoint-activations" and
 // "--tensor_model_parallel_size". Converts the arguments printed in a log to options.
 void use_todays_names(LaunchCommand& command);

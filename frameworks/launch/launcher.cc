@@ -5,26 +5,14 @@
 #include <utility>
 
 #include "core/software/part_rules.h"
+#include "frameworks/launch/framework.h"
 
 namespace tpsim {
 
-Launcher launcher_of(LaunchStack stack) {
-  switch (stack) {
-    case LaunchStack::kMegatronLm: return Launcher::kMegatron;
-    case LaunchStack::kMegatronDeepSpeed: return Launcher::kMegatronDeepSpeed;
-    case LaunchStack::kNemo: return Launcher::kNemo;
-    case LaunchStack::kTorchTitan: return Launcher::kTorchTitan;
-    case LaunchStack::kNanotron: return Launcher::kNanotron;
-    case LaunchStack::kAccelerate: return Launcher::kAccelerate;
-    case LaunchStack::kSlurm:
-    case LaunchStack::kKubernetes: return Launcher::kNone;
-  }
-  return Launcher::kNone;
-}
-
 Status check_launch_rules(LaunchStack stack, const PlanFile& file, const StackSpec& software) {
-  const LaunchRule* rule = broken_rule(launcher_of(stack), file.model, file.plan);
-  const PartRule* part_rule = broken_file_rule(launcher_of(stack), with_parts(software, file.parts),
+  const Launcher launcher = framework_of(stack).launcher();
+  const LaunchRule* rule = broken_rule(launcher, file.model, file.plan);
+  const PartRule* part_rule = broken_file_rule(launcher, with_parts(software, file.parts),
                                                file.model, file.plan, file.profile);
   if (rule == nullptr && part_rule != nullptr) {
     return cannot_express(stack, part_rule->what, part_rule->why);

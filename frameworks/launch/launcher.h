@@ -13,7 +13,6 @@
 
 namespace tpsim {
 
-Launcher launcher_of(LaunchStack stack);  // kNone for jobs: they use the plan's stack
 // Returns the launcher whose arguments the files contain: `stack` itself, or for a job `launcher`
 // or the launcher of the plan's stack. Nothing if the plan's stack does not have a launcher.
 std::optional<LaunchStack> launcher_in(LaunchStack stack, const PlanFile& file, Launcher launcher);

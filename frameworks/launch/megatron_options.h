@@ -20,6 +20,10 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out);
 
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const StackSpec& software);
+// Returns export lines for CUDA_DEVICE_MAX_CONNECTIONS and HybridEP. Overlapping the all-to-all of
+// experts needs 32 connections instead of one. HybridEP reads the NVLink domain from variables
+// (scripts/performance/utils/utils.py of Megatron-Bridge 067f987).
+std::string expert_lines(const PlanFile& file, const LaunchSize& size, const StackSpec& software);
 // Adds the arguments that describe the model.
 void add_megatron_model(const ModelSpec& model, LaunchOptions& out);
 // Returns the overlap parts that the options select. Without its option an overlap is off.

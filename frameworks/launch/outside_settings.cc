@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/framework.h"
 #include "frameworks/launch/launch_options.h"
 
 namespace tpsim {
@@ -79,60 +80,6 @@ constexpr std::string_view kMegatron =
     "--use-sharp --use-tensorboard --use-tokenizer-* --valid-* --vocab-extra-ids --vocab-file "
     "--wandb-* --weight-decay --weight-decay-* --wgrad-deferral-limit --fp8-amax-* --fp8-margin "
     "--fp8-interval --num-layers-at-start-in-bf16 --num-layers-at-end-in-bf16 --world-size";
-
-// Arguments of DeepSpeed.
-constexpr std::string_view kDeepSpeed =
-    "--sync-tp-duplicated-parameters --inference --make-vocab-size-divisible-by --deepscale* "
-    "--deepspeed-mpi";
-
-constexpr std::string_view kNemo =
-    "optimizer.* optim.* scheduler.* dataset.* logger.* log.* resume.* tokenizer* rng.* "
-    "validation.* "
-    "profiling.* trainer.* dir name seed tensor_inspect.* ft.* inprocess_restart.* env_vars.* "
-    "train.train_* train.eval_* model.fp8_amax_* model.init_* model.qk_clip* "
-    "model.moe_router_load_balancing_* model.rotary_* model.rope_* checkpoint.* "
-    "dist.distributed_timeout* "
-    "ddp.average_in_collective ddp.check_for_* ddp.bucket_size rerun_state_machine.* straggler.* "
-    "nvrx_straggler.* model.gradient_as_bucket_view model.ckpt_* model.save_ckpt_format "
-    "model.pipeline_dtype model.params_dtype model.autocast_dtype model.cuda_graph_warmup_steps "
-    "model.fp8_margin model.fp8_interval train.exit_* train.manual_gc* checkpoint.save* "
-    "checkpoint.load* model.moe_aux_loss_coeff model.moe_z_loss_coeff "
-    "model.moe_router_dtype model.moe_router_bias_update_rate model.moe_per_layer_logging "
-    "model.moe_router_padding_* model.moe_hybridep_num_sms model.mtp_loss_scaling_factor "
-    "model.max_position_embeddings model.share_embeddings_and_output_weights "
-    "model.calculate_per_token_loss model.hf_model_id model.hf_model_revision model.ddp "
-    "model.setup_optimizers "
-    "model.lazy_init model.progress_interval model.replace_progress_bar model.megatron_log_level "
-    "model.use_te_rng_tracker model.parallel_* model.restore_config* model.autocast_enabled "
-    "model.attention_softmax_in_fp32 model.persist_layer_norm model.deallocate_pipeline_outputs "
-    "model.tp_only_amax_red model.batch_p2p_comm model.num_layers_at_* model.should_pad_vocab "
-    "comm_overlap.tp_comm_overlap_* "
-    "comm_overlap.tp_comm_bootstrap_backend comm_overlap.defer_embedding_wgrad_compute "
-    "comm_overlap.wgrad_deferral_limit comm_overlap.overlap_param_gather_with_optimizer_step "
-    "dist.enable_megatron_core_experimental dist.lazy_init dist.external_gpu_device_mapping "
-    "model.high_priority_a2a_comm_stream model.moe_pad_experts_for_cuda_graph_inference "
-    "model.moe_mlp_glu_interleave_size model.moe_hybridep_num_sms* model.moe_deepep_num_sms "
-    "model.moe_flex_dispatcher_num_sms "
-    "model.is_hybrid_model model.hybrid_* model.mamba_* model.window_size "
-    "model.query_pre_attn_scalar model.mscale* model.tokenizer.* model.num_tokentypes "
-    "model.scale_factor model.use_transformer_engine_full_layer_spec "
-    "model.yarn_* model.perform_initialization model.softmax_type model.barrier_with_L1_time "
-    "model.batch_p2p_sync model.position_embedding_type model.transformer_layer_spec* "
-    "model.init_model_with_meta_device ddp.suggested_communication_unit_size "
-    "model.activation_func model.gated_linear_unit model.normalization model.layernorm_* "
-    "model.moe_permute_fusion_into_hybridep model.mtp_eval_in_bf16 model.csa_compress_rotary_base "
-    "model.mtp_hybrid_override_pattern dist.high_priority_stream_groups ddp.num_buckets "
-    "model.forward_step_fn model.data_step_fn model.generation_config "
-    "comm_overlap.align_param_gather comm_overlap.batch_p2p_comm comm_overlap.bucket_size";
-
-constexpr std::string_view kTorchTitan =
-    "--optimizer.* --lr_scheduler.* --checkpoint.* --metrics.* --profiling.* --validation.* "
-    "--debug.* --comm.* --job.* --dataloader.* --dataset.* --training.steps --training.dataset* "
-    "--training.max_norm --training.seed --training.gc_* --model.* --hf_assets_path --dump_folder "
-    "--activation_checkpoint.per_op_* --activation_checkpoint.early_stop --training.deterministic "
-    "--training.debug_* --memory_estimation.* --fault_tolerance.* --experimental.* "
-    "--parallelism.context_parallel_rotate_method --parallelism.enable_compiled_autograd "
-    "--lr_scheduler* --profiler.* --quantize.linear.float8.precompute_*";
 
 constexpr const char* kAllLinear =
     "tpsim quantizes all linear layers of the blocks and nothing else";
@@ -230,23 +177,10 @@ bool is_harmless(const LeftOver& row, std::string_view value) {
   return !row.harmless.empty() && matches_any(value, row.harmless);
 }
 
+bool is_outside_megatron(std::string_view option) { return matches_any(option, kMegatron); }
+
 bool is_outside(LaunchStack stack, std::string_view name) {
-  switch (stack) {
-    // NeMo settings that match an option of Megatron have already been renamed to it.
-    case LaunchStack::kNemo:
-      return matches_any(name, kNemo) || (name.starts_with("--") && matches_any(name, kMegatron));
-    case LaunchStack::kTorchTitan:
-      return name != "--model.converters" && matches_any(name, kTorchTitan);
-    case LaunchStack::kMegatronLm: return matches_any(name, kMegatron);
-    case LaunchStack::kMegatronDeepSpeed:
-      return matches_any(name, kMegatron) || matches_any(name, kDeepSpeed);
-    // Their training arguments belong to another stack, or are in a configuration file.
-    case LaunchStack::kNanotron:
-    case LaunchStack::kAccelerate:
-    case LaunchStack::kSlurm:
-    case LaunchStack::kKubernetes: return false;
-  }
-  return false;
+  return framework_of(stack).is_outside(name);
 }
 
 bool is_set_aside(LaunchStack stack, const LaunchOption& option) {

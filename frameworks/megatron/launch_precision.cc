@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 
-#include "frameworks/launch/framework_files.h"
 #include "frameworks/launch/launch_options.h"
 #include "frameworks/launch/megatron_options.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/base/leading_number.h"
 #include "frameworks/launch/config_files.h"
-#include "frameworks/launch/framework_files.h"
+#include "frameworks/launch/framework.h"
 #include "frameworks/launch/launcher.h"
 
 namespace tpsim {
@@ -213,6 +213,8 @@ Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
   return result;
 }
 
+namespace {
+
 Result<std::string> nanotron_yaml(const PlanFile& file) {
   TPSIM_TRY_STATUS(check_launch_rules(LaunchStack::kNanotron, file));
   const Plan& plan = file.plan;
@@ -235,6 +237,46 @@ Result<std::string> nanotron_yaml(const PlanFile& file) {
                     "tokens:\n  batch_accumulation_per_replica: {}\n  micro_batch_size: {}\n"
                     "  sequence_length: {}\n",
                     micro_batches(plan), plan.micro_batch, file.model.seq);
+}
+
+class Nanotron final : public Framework {
+ public:
+  Nanotron() : Framework(LaunchStack::kNanotron, Launcher::kNanotron, kNanotronYamlFile) {}
+
+  bool detects_settings(const std::vector<FlatSetting>& settings) const override {
+    return has_key(settings, "parallelism.tp") && has_prefix(settings, "tokens.");
+  }
+  Result<ImportedPlan> read(const std::vector<LaunchFile>& files,
+                            const ImportInputs& inputs) const override {
+    TPSIM_TRY(const LaunchFile yaml, file_named(files, kNanotronYamlFile));
+    TPSIM_TRY(ImportedPlan plan, import_config(yaml, inputs));
+    return with_environment(*this, files, inputs, std::move(plan));
+  }
+  Result<ImportedPlan> read_settings(const std::vector<FlatSetting>& settings,
+                                     const LaunchFile& file,
+                                     const ImportInputs& inputs) const override {
+    return located(file, import_nanotron(FlatReader(settings), file, inputs));
+  }
+
+  Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,
+                                        const StackSpec&) const override {
+    TPSIM_TRY(std::string yaml, nanotron_yaml(file));
+    LaunchOptions launcher;
+    launcher.add("--config-file", kNanotronYamlFile);
+    return std::vector<LaunchFile>{
+        shell_file(stack(), file, size, launcher, ordered_kernels_line(file.plan)),
+        {kNanotronYamlFile, std::move(yaml)}};
+  }
+  std::string start_command(const ModelSpec&, const std::string& job) const override {
+    return torchrun_command(job, "run_train.py");
+  }
+};
+
+}  // namespace
+
+const Framework& nanotron() {
+  static const Nanotron framework;
+  return framework;
 }
 
 }  // namespace tpsim

@@ -8,7 +8,6 @@
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
-#include "frameworks/launch/framework_files.h"
 #include "frameworks/launch/megatron_options.h"
 #include "frameworks/torchtitan/titan_options.h"
 

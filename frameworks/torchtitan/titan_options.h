@@ -5,7 +5,9 @@
 
 #include <vector>
 
+#include "core/scenario/plan_file.h"
 #include "frameworks/launch/launch_options.h"
+#include "frameworks/launch/shell_files.h"
 
 namespace tpsim {
 
@@ -40,5 +42,16 @@ inline const char* titan_schedule(ScheduleKind schedule) {
 // training.seq_len, training.local_batch_size, training.global_batch_size. Does nothing if no
 // option states tokens. `seq`: tokens per sequence if the options do not state them.
 void count_sequences(std::vector<LaunchOption>& options, std::int64_t seq);
+
+void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan);
+Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize& size);
+// Sets the model's sequence to the stated one, and its dropout to 0, unless `keeps_seq`.
+// torchtitan's models do not have dropout.
+void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq, ModelSpec& model);
+// Removes options that select an implementation: torch.compile, async tensor parallelism.
+PartValues take_torchtitan_parts(std::vector<LaunchOption>& options);
+// Converts options to a plan. Adds the shard group, which follows from the degrees, to `parts`.
+Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model,
+                                PartValues& parts, LeftSettings& left);
 
 }  // namespace tpsim

@@ -12,7 +12,6 @@
 #include "formats/settings_text.h"
 #include "formats/shell_words.h"
 #include "frameworks/launch/config_files.h"
-#include "frameworks/launch/framework_files.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/outside_settings.h"
 #include "frameworks/torchtitan/titan_families.h"

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 
 #include "core/software/launched_models.h"
-#include "frameworks/launch/framework_files.h"
 #include "frameworks/launch/launcher.h"
 #include "frameworks/torchtitan/titan_options.h"
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <optional>
 
+#include "frameworks/launch/framework.h"
 #include "frameworks/launch/launch_files.h"
 #include "gui/panels/panels.h"
 
@@ -29,11 +30,8 @@ void ask(Ui& ui, Request request) {
 // Returns the launch stack of the plan's software; empty if tpsim cannot write launch files for it.
 std::optional<LaunchStack> own_launcher(const Ui& ui) {
   if (!ui.views.scenario) return std::nullopt;
-  const std::string_view own = tpsim::name_of(ui.views.scenario->stack.launcher);
-  for (const LaunchStack stack : all_of<LaunchStack>()) {
-    if (name_of(stack) == own) return stack;
-  }
-  return std::nullopt;
+  const Framework* const own = framework_of(ui.views.scenario->stack.launcher);
+  return own == nullptr ? std::nullopt : std::optional(own->stack());
 }
 
 void draw_export(Ui& ui) {

@@ -10,6 +10,9 @@
 #include "lowering/passes/lower.h"
 
 namespace tpsim {
+
+std::string_view cp_comm_type(const StackSpec& stack) { return name_of(stack.parts.cp_comm_type); }
+
 namespace {
 
 struct Shares {

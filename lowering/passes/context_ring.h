@@ -37,6 +37,9 @@ struct RingExchanges {
   Bytes copied;
 };
 
+// Returns the name of the exchange.
+std::string_view cp_comm_type(const StackSpec& stack);
+
 // check_exchange(): error if all-to-alls cannot give every context-parallel rank whole heads.
 // ring_exchanges(): returns the exchanges that replace a collective of keys and values, or of their
 // gradients. `in_backward`: the collective belongs to attention's backward.

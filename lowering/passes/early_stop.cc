@@ -3,7 +3,6 @@
 // _recomputation_hook). Autograd saves the operands of a GEMM before the GEMM runs, so the last
 // GEMM of a block, the collective of its result and the residual are not repeated.
 #include <algorithm>
-#include <cmath>
 
 #include "lowering/passes/lower.h"
 #include "lowering/passes/recompute.h"
@@ -14,40 +13,28 @@ namespace {
 using Kind = LoweredEvent::Kind;
 using Events = std::vector<LoweredEvent>;
 
-bool is_same(const LoweredOp& a, const LoweredOp& b) {
-  return a.key == b.key && a.label.text == b.label.text;
+// Whether backward does not need the result of an op at the end of forward.
+bool is_unneeded(OpKind kind) {
+  return kind == OpKind::kMatmul || kind == OpKind::kBiasResidual || kind == OpKind::kCopyMatrices;
 }
 
-// Returns the number of ops at the end of forward whose results backward does not need.
-std::size_t unneeded_ops(const std::vector<const LoweredOp*>& forward) {
-  std::size_t count = 0;
-  for (auto op = forward.rbegin(); op != forward.rend(); ++op) {
-    const OpKind kind = (*op)->key.kind;
-    const bool is_gemm = kind == OpKind::kMatmul;
-    if (!is_gemm && kind != OpKind::kBiasResidual && kind != OpKind::kCopyMatrices) break;
-    ++count;
-    if (is_gemm) break;
+// Returns the events [first, last] from the first op that does not run again to the end of forward.
+// Empty if every op runs again.
+struct Skipped {
+  std::size_t first = 1, last = 0;
+};
+Skipped skipped_events(const LoweredLayer& layer, const Events& backward) {
+  Skipped skipped;
+  for (std::size_t i = backward.size(); i-- > 0;) {
+    if (backward[i].kind != Kind::kOp) continue;
+    const LoweredOp& op = layer.ops[backward[i].index];
+    if (!op.runs_again) continue;
+    if (!is_unneeded(op.key.kind)) break;
+    skipped.first = i;
+    skipped.last = std::max(skipped.last, i);
+    if (op.key.kind == OpKind::kMatmul) break;
   }
-  return count;
-}
-
-std::vector<const LoweredOp*> ops_of(const LoweredLayer& layer, LayerPhase phase) {
-  std::vector<const LoweredOp*> ops;
-  for_each_op(layer, phase, [&](const LoweredOp& op) { ops.push_back(&op); });
-  return ops;
-}
-
-// Positions of the events of forward's ops that run again in backward. Other ops of backward may
-// lie between.
-std::vector<std::size_t> repeated_ops(const LoweredLayer& layer,
-                                      const std::vector<const LoweredOp*>& forward) {
-  const Events& events = layer.phase(LayerPhase::kBackward).events;
-  std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < events.size() && places.size() < forward.size(); ++i) {
-    const bool is_op = events[i].kind == Kind::kOp;
-    if (is_op && is_same(layer.ops[events[i].index], *forward[places.size()])) places.push_back(i);
-  }
-  return places;
+  return skipped;
 }
 
 }  // namespace
@@ -63,12 +50,8 @@ void stop_recompute_early(LoweredLayer& layer, const LayerInputs& inputs) {
   const bool is_recomputed =
       layer.kind == LayerKind::kBlock && inputs.plan.recompute == Recompute::kFull;
   if (!is_recomputed || !stops_early(inputs.scenario.stack, inputs.block)) return;
-  const std::vector<const LoweredOp*> forward = ops_of(layer, LayerPhase::kForward);
-  const std::vector<std::size_t> again = repeated_ops(layer, forward);
-  const std::size_t unneeded = unneeded_ops(forward);
-  if (unneeded == 0 || again.size() < forward.size()) return;
-  const std::size_t first = again[again.size() - unneeded], last = again.back();
   Events& events = layer.phase(LayerPhase::kBackward).events;
+  const auto [first, last] = skipped_events(layer, events);
   Events kept;
   for (std::size_t i = 0; i < events.size(); ++i) {
     const bool moves_memory = events[i].kind == Kind::kAllocate || events[i].kind == Kind::kFree;

@@ -17,6 +17,10 @@ constexpr double kNaturalSpread = 0.3;
 
 }  // namespace
 
+std::string load_text(const StackSpec& stack) {
+  return text_of(row_of(StackPart::kExpertLoad), stack.parts.expert_load);
+}
+
 Status check_load(const StackSpec& stack, const ModelSpec& model) {
   if (stack.parts.expert_load != kCountedLoad || !has_experts(model)) return Ok{};
   if (!model.experts.counts.empty()) return Ok{};

@@ -12,6 +12,9 @@ namespace tpsim {
 // counts; each block has its own busiest rank.
 double busiest_load(const StackSpec& stack, const ModelSpec& model, const Plan& plan);
 
+// Returns what the software states about the load.
+std::string load_text(const StackSpec& stack);
+
 // Error if the software sets expert_load to counted and the model has no expert counts.
 Status check_load(const StackSpec& stack, const ModelSpec& model);
 

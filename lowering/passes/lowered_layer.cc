@@ -118,6 +118,10 @@ LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace) {
     const auto [begin, end] = trace.span(phase);
     layer.phase(phase_of(phase)).events = events_between(trace.program, begin, end);
   }
+  for (std::size_t i = trace.backward; i < trace.recompute_end; ++i) {
+    const ProgramEvent& event = trace.program.events[i];
+    if (event.kind == ProgramEvent::Kind::kOp) layer.ops[event.index].runs_again = true;
+  }
   return layer;
 }
 

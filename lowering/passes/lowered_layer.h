@@ -33,6 +33,7 @@ struct LoweredOp : OpRecord {
   double uncalibrated = 1;    // factor on the time that no setting explains
   double repeats = 1;         // how often the rank does the work of the record
   double load = 1;            // tokens of the busiest rank over the mean
+  bool runs_again = false;    // an op of forward in the backward of full recompute
   Seconds issue = {};         // host time of one launch; 0 if a CUDA graph replays the kernel
   AttentionKernel attention = {};  // flash attention only
 };
@@ -66,6 +67,8 @@ struct LoweredCollective : CollectiveRecord {
   // and kOtherMicroBatch, of `beside` for kAttentionPass.
   double share = 1;
   double exposed = 1;  // share of the time without overlap that the compute stream waits
+  DataParallelSync sync = DataParallelSync::kReduceScatter;  // of gradient and weight slices
+  Dispatcher dispatcher = Dispatcher::kAllToAll;             // of tokens in the expert group
 };
 
 // A pass over memory that is not an op of the trace, such as a cast or a copy.

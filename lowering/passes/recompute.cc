@@ -113,6 +113,16 @@ double flops_of_some_blocks(const Scenario& scenario, const Plan& plan) {
 
 }  // namespace
 
+Recompute traced_recompute(LayerKind kind, Recompute recompute, const StackSpec& stack) {
+  const bool attends_once =
+      recompute == Recompute::kSelective && !recomputes_core_attention(stack.parts);
+  return kind != LayerKind::kBlock || attends_once ? Recompute::kNone : recompute;
+}
+
+bool recomputes_core_alone(const StackSpec& stack) {
+  return stack.parts.recompute_modules == bit(RecomputeModule::kCoreAttention);
+}
+
 Flops recomputed_flops(const Scenario& scenario, const Plan& plan) {
   const ModelSpec& model = scenario.model;
   const SoftwareParts& parts = scenario.stack.parts;

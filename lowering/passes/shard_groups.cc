@@ -45,4 +45,14 @@ GroupPlacement replica_placement(const GroupPlacement& data, std::int64_t shards
   return placement;
 }
 
+bool shards_over_node(const StackSpec& stack) { return stack.parts.shard_group == kShardOverNode; }
+
+void set_sync(LoweredLayer& layer, const StackSpec& stack) {
+  for (LoweredCollective& record : layer.collectives) {
+    const bool moves_slices = record.label.part == ModelPart::kDataParallelReduction ||
+                              record.label.part == ModelPart::kParameterGather;
+    if (moves_slices) record.sync = stack.parts.data_parallel_sync;
+  }
+}
+
 }  // namespace tpsim

@@ -5,6 +5,7 @@
 
 #include "core/plan/rank_layout.h"
 #include "core/scenario/scenario.h"
+#include "lowering/passes/lowered_layer.h"
 
 namespace tpsim {
 
@@ -19,5 +20,10 @@ std::int64_t shard_ranks(const Plan& plan, std::int64_t node_gpus, std::int64_t 
 GroupPlacement shard_placement(const GroupPlacement& data, std::int64_t shards);
 // Returns the placement of the ranks with the same shard.
 GroupPlacement replica_placement(const GroupPlacement& data, std::int64_t shards);
+
+// Whether other ranks of a node may hold other shards, so that memory depends on the rank order.
+bool shards_over_node(const StackSpec& stack);
+// Sets the collectives with which the ranks reduce gradients and gather weights.
+void set_sync(LoweredLayer& layer, const StackSpec& stack);
 
 }  // namespace tpsim

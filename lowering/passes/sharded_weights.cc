@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "lowering/passes/lower.h"
+#include "lowering/passes/shard_groups.h"
 
 namespace tpsim {
 namespace {
@@ -42,6 +43,7 @@ void copy_gathered(LoweredLayer& layer, LayerPhase phase) {
 
 void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs) {
   const StackSpec& stack = inputs.scenario.stack;
+  set_sync(layer, stack);
   const bool in_loop = stack.parts.expert_kernel == ExpertKernel::kLooped &&
                        stack.host.per_gather > Seconds() && has_experts(inputs.scenario.model);
   if (in_loop) gather_by_matrix(layer, inputs);

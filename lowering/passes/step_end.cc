@@ -71,7 +71,7 @@ void narrow_optimizer_state(LoweredLayer& layer, const StepEndInputs& inputs) {
   const bool has_copy = parts.master_weights != MasterWeights::kNone;
   for (LoweredAllocation& state : layer.allocations) {
     if (state.category != MemoryCategory::kOptimizer) continue;
-    if (state.label == name_of(StateTensor::kMaster)) {
+    if (state.role == AllocationRole::kMasterWeights) {
       if (!has_copy) state.bytes = 0;
       continue;
     }
@@ -90,10 +90,10 @@ void gather_narrow_weights(LoweredLayer& layer, const StepEndInputs& inputs) {
 }
 
 void reduce_in_buckets(LoweredLayer& layer, const StepEndInputs& inputs) {
-  const bool has_owners =
-      inputs.scenario.stack.parts.data_parallel_sync == DataParallelSync::kOwners;
+  set_sync(layer, inputs.scenario.stack);
   const double bucket = bucket_bytes(inputs);
   for (LoweredCollective& record : layer.collectives) {
+    const bool has_owners = record.sync == DataParallelSync::kOwners;
     const bool is_gather = record.kind == CollectiveKind::kAllGather && is_parameter_gather(record);
     const bool is_reduction = record.label.part == ModelPart::kDataParallelReduction;
     if (has_owners && is_gather) {

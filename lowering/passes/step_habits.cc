@@ -1,8 +1,44 @@
 #include "lowering/passes/step_habits.h"
 
-#include "core/software/optimizer_kinds.h"
+#include <utility>
+
+#include "reference_model/layers/rotary_table.h"
 
 namespace tpsim {
+namespace {
+
+// With blocking launches, adds the wait for the kernel to the host time per op and collective.
+void add_blocking_launches(StackSpec& stack) {
+  if (!stack.parts.blocking_launches) return;
+  stack.host.per_op += std::exchange(stack.host.blocking_op, Seconds());
+  stack.host.per_collective += std::exchange(stack.host.blocking_collective, Seconds());
+}
+
+// Resolves kFusedUnscaled: the fused rotary kernel does not support scaled cosines and sines, so
+// models with such a scale run plain ops.
+void resolve_rotary_kernel(RotaryKernel& rotary, const ModelSpec& model) {
+  if (rotary != RotaryKernel::kFusedUnscaled) return;
+  const bool turns = model.attention.position == PositionKind::kRotary;
+  const bool scaled = turns && rotary_table(model).magnitude != 1;
+  rotary = scaled ? RotaryKernel::kTorch : RotaryKernel::kFused;
+}
+
+}  // namespace
+
+Scenario resolved(Scenario scenario) {
+  add_blocking_launches(scenario.stack);
+  resolve_rotary_kernel(scenario.stack.parts.rotary_kernel, scenario.model);
+  return scenario;
+}
+
+bool has_owners(const StackSpec& stack, int zero) {
+  return stack.parts.data_parallel_sync == DataParallelSync::kOwners ||
+         (zero == 1 && optimizer_of(stack).needs_whole_matrices);
+}
+
+bool keeps_fp32_weights_alone(const StackSpec& stack, DType dtype) {
+  return updates_fp32_weights(stack.parts, dtype) && !keeps_two_copies(stack.parts, dtype);
+}
 
 StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
   StepHabits habits;

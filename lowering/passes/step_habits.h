@@ -1,10 +1,12 @@
-// How the framework runs a step outside of its layers: pipeline, memory, host. sim/ reads these
-// properties instead of software parts.
+// How the framework runs a step outside of its layers: pipeline, memory, host, end of the step.
+// sim/ and plans/ read these properties instead of software parts.
 #pragma once
 
 #include <cstdint>
 
 #include "core/plan/plan.h"
+#include "core/scenario/scenario.h"
+#include "core/software/optimizer_kinds.h"
 #include "core/software/stack_spec.h"
 
 namespace tpsim {
@@ -30,6 +32,37 @@ inline bool runs_ahead(const StackSpec& stack, std::int64_t chunks) {
 // Returns the number of blocks of a chunk, from the first, whose saved activations are offloaded to
 // the host.
 inline std::int64_t offloaded_blocks(const StackSpec& stack) { return stack.parts.offload_layers; }
+
+// Returns the scenario with values resolved that depend on others: the host time of blocking
+// launches, and the rotary kernel of models with scaled cosines and sines.
+Scenario resolved(Scenario scenario);
+// Whether the host waits for the result of every launch.
+inline bool host_waits(const Scenario& scenario) {
+  return scenario.stack.parts.blocking_launches || !scenario.profile.device.asynchronous;
+}
+inline Fp32Matmul fp32_matmul(const StackSpec& stack) { return stack.parts.fp32_matmul; }
+
+// With the last micro-batch's backward.
+inline bool overlaps_reduction(const StackSpec& stack) {
+  return stack.training.overlap_gradient_reduction;
+}
+// With the first micro-batch's forward.
+inline bool overlaps_gather(const StackSpec& stack) {
+  return stack.training.overlap_parameter_gather;
+}
+inline bool clips_gradients(const StackSpec& stack) { return stack.training.clip_gradients; }
+inline const OptimizerRow& optimizer_of(const StackSpec& stack) {
+  return row_of(stack.training.optimizer_kind);
+}
+// Returns the name of Muon's mode for matrices that tensor-parallel ranks shard.
+inline std::string_view muon_tp_mode(const StackSpec& stack) {
+  return name_of(stack.training.muon_tp_mode);
+}
+// Whether one rank updates a whole tensor or reduces it, so that the number of blocks of a stage
+// changes the work of each rank.
+bool has_owners(const StackSpec& stack, int zero);
+// Whether a rank keeps fp32 weights, and no 16-bit weights outside of layers.
+bool keeps_fp32_weights_alone(const StackSpec& stack, DType dtype);
 
 // Lifetimes of gradients and optimizer temporaries in the training loop.
 struct StepHabits {

@@ -6,7 +6,6 @@
 #include "core/program/op_dims.h"
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/lower.h"
-#include "reference_model/layers/experts.h"
 
 namespace tpsim {
 namespace {
@@ -31,7 +30,7 @@ void size_buffers(LoweredLayer& layer, const LayerInputs& inputs) {
   const double size = buffered_load(scenario.stack, scenario.model, inputs.plan);
   if (!scenario.model.experts.dropless || size <= 1) return;
   for (LoweredAllocation& made : layer.allocations) {
-    if (!is_dispatched_tokens(made.label)) continue;
+    if (!holds_expert_tokens(made)) continue;
     made.bytes = std::llround(size * static_cast<double>(made.bytes));
   }
 }
@@ -99,9 +98,11 @@ void dispatch_tokens(LoweredLayer& layer, const LayerInputs& inputs) {
   if (!has_experts(model)) return;
   size_buffers(layer, inputs);
   const double load = busiest_load(inputs.scenario.stack, model, inputs.plan);
+  const Dispatcher dispatcher = inputs.scenario.stack.parts.dispatcher;
   for (LoweredOp& op : layer.ops) op.load = waits_for_busiest(op.label) ? load : 1;
   for (LoweredCollective& record : layer.collectives) {
     if (record.label.part == ModelPart::kDispatch) record.load = load;
+    if (record.group == GroupKind::kExpert) record.dispatcher = dispatcher;
   }
   for (const LayerPhase phase : all_of<LayerPhase>()) dispatch_in_phase(layer, inputs, phase);
 }

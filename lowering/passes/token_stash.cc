@@ -5,7 +5,6 @@
 
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/lower.h"
-#include "reference_model/layers/experts.h"
 
 namespace tpsim {
 namespace {
@@ -18,9 +17,9 @@ double saved_buffers(const LoweredLayer& layer, std::int64_t recomputed_modules)
   for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
     if (event.kind != Kind::kAllocate && event.kind != Kind::kFree) continue;
     const LoweredAllocation& made = layer.allocations[event.index];
-    const bool is_made_again = is_expert_activation(made.label) &&
+    const bool is_made_again = made.role == AllocationRole::kExpertActivation &&
                                holds(recomputed_modules, bit(RecomputeModule::kExpertActivation));
-    if (!is_dispatched_tokens(made.label) || is_made_again) continue;
+    if (!holds_expert_tokens(made) || is_made_again) continue;
     bytes += (event.kind == Kind::kAllocate ? 1 : -1) * static_cast<double>(made.bytes);
   }
   return bytes;

@@ -83,7 +83,9 @@ class LayerTracer {
     y = Tensor();
     Tensor dy = activation();
     trace_.backward = mark();
-    const Tensor dx = block.backward(dy, std::move(saved));
+    block.begin_backward(saved);
+    trace_.recompute_end = mark();
+    const Tensor dx = block.finish_backward(dy, std::move(saved));
     dy = Tensor();
     finish();
   }

@@ -47,6 +47,7 @@ struct LayerTrace {
   Program program;
   std::size_t forward = 0, forward_end = 0, backward = 0, backward_end = 0;
   std::size_t gradients_end = 0, end = 0;
+  std::size_t recompute_end = 0;  // with full recompute, backward first runs forward again
 
   // Returns the events [first, end) of a phase.
   std::pair<std::size_t, std::size_t> span(Phase phase) const {

@@ -10,9 +10,10 @@
 #include <utility>
 
 #include "core/base/normal.h"
+#include "costs/machine_cluster.h"
+#include "lowering/passes/step_habits.h"
 #include "plans/search/family_walk.h"
 #include "plans/search/parallel_for.h"
-#include "sim/step/completed_stack.h"
 #include "sim/step/interval.h"
 #include "sim/step/predict.h"
 
@@ -141,7 +142,7 @@ Status OpenInputs::State::add_software(const Catalogue& catalogue, const Scenari
     PartValues parts = changed;
     if (part) parts[*part] = restated.at(*part);
     Other& other = others.emplace_back(Other{input, scenario, part});
-    other.scenario.stack = completed_stack(own, parts, scenario);
+    other.scenario.stack = completed_stack(own, parts, scenario.profile, scenario.cluster);
   };
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
     TPSIM_TRY(const StackSpec own, catalogue.load_stack(name));
@@ -159,7 +160,7 @@ Status OpenInputs::State::add_software(const Catalogue& catalogue, const Scenari
 LayerPricer& OpenInputs::State::pricer_of(Other& other) {
   if (other.pricer) return *other.pricer;
   const std::lock_guard lock(ops_mutex);
-  std::shared_ptr<const OpCostModel>& shared = ops[other.scenario.stack.parts.fp32_matmul];
+  std::shared_ptr<const OpCostModel>& shared = ops[fp32_matmul(other.scenario.stack)];
   const auto lists = std::make_shared<const PriceLists>(other.scenario, shared);
   shared = lists->ops;
   other.pricer = std::make_unique<LayerPricer>(lists);

@@ -4,6 +4,8 @@
 #include <limits>
 #include <span>
 
+#include "lowering/passes/shard_groups.h"
+#include "lowering/passes/step_habits.h"
 #include "sim/step/predict.h"
 
 namespace tpsim {
@@ -190,7 +192,7 @@ void FamilySearch::consider(const Plan& plan, const StageCut& cut) {
   if (plan.recompute == Recompute::kBlocks) return consider_counts(plan, cut);
   // The rank order does not change memory, unless shards are spread over the ranks of a node. A
   // plan that does not fit in the first order does not fit in the others.
-  const bool moves_shards = pricer_.scenario().stack.parts.shard_group == kShardOverNode;
+  const bool moves_shards = shards_over_node(pricer_.scenario().stack);
   if (plan.rank_order != first_order_ && plan.zero == zero_over_memory_ && !moves_shards) {
     ++found_.over_memory;
     return;
@@ -232,7 +234,7 @@ bool FamilySearch::add_if_it_fits(const Plan& plan, const StageCut& cut) {
 }
 
 bool FamilySearch::fewest_is_fastest(const Plan& plan) const {
-  const bool overlaps = pricer_.scenario().stack.training.overlap_gradient_reduction;
+  const bool overlaps = overlaps_reduction(pricer_.scenario().stack);
   return !trades_memory_ && (plan.virtual_stages == 1 || !overlaps);
 }
 

@@ -5,6 +5,7 @@
 
 #include "core/plan/rank_layout.h"
 #include "lowering/passes/quantization.h"
+#include "lowering/passes/recompute.h"
 #include "plans/search/allowed_values.h"
 
 namespace tpsim {
@@ -255,10 +256,9 @@ const char* FamilyWalk::reason_against_family() const {
   const bool is_flash = plan_.attention == AttentionKind::kFlash;
   if (is_flash && scenario_.model.attention_dropout > 0)
     return "flash attention supports no attention dropout here";
-  const bool recomputes_core_alone =
-      plan_.recompute == Recompute::kSelective &&
-      stack.parts.recompute_modules == bit(RecomputeModule::kCoreAttention);
-  if (is_flash && recomputes_core_alone && !space_.asks_for_selective_) {
+  const bool repeats_core_alone =
+      plan_.recompute == Recompute::kSelective && recomputes_core_alone(stack);
+  if (is_flash && repeats_core_alone && !space_.asks_for_selective_) {
     return "flash attention stores no probabilities, so selective recompute changes nothing";
   }
   return nullptr;

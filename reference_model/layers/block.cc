@@ -274,13 +274,16 @@ Tensor Block::run_backward(const Tensor& dz, BlockSaved& saved) const {
       std::move(saved.attention_mask), "attention.backward");
 }
 
-Tensor Block::backward(const Tensor& dz, BlockSaved saved) {
+void Block::begin_backward(BlockSaved& saved) {
   store_.begin_backward(*units_.block);
   if (units_.experts != nullptr) store_.begin_backward(*units_.experts);
   if (place_.recomputes) {
     const Tensor x = std::move(saved.x);
     run_forward(x, saved);
   }
+}
+
+Tensor Block::finish_backward(const Tensor& dz, BlockSaved saved) {
   Tensor dx = run_backward(dz, saved);
   if (planned_ && !plans_mixer()) planned_->run_backward(dx, std::move(saved.planned));
   store_.finish_shares();

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 
 #include "reference_model/layers/attention.h"
 #include "reference_model/layers/experts.h"
@@ -56,9 +57,15 @@ class Block {
   Block(const RankContext& context, ParameterStore& store, const BlockUnits& units,
         const Place& place);
 
-  // x and the result have residual_shape(context). backward() returns the gradient of x.
+  // x and the result have residual_shape(context). backward() returns the gradient of x. With full
+  // recompute, begin_backward() runs forward again.
   Tensor forward(const Tensor& x, BlockSaved& saved);
-  Tensor backward(const Tensor& dz, BlockSaved saved);
+  void begin_backward(BlockSaved& saved);
+  Tensor finish_backward(const Tensor& dz, BlockSaved saved);
+  Tensor backward(const Tensor& dz, BlockSaved saved) {
+    begin_backward(saved);
+    return finish_backward(dz, std::move(saved));
+  }
 
  private:
   Tensor run_forward(const Tensor& x, BlockSaved& saved) const;

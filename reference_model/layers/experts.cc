@@ -1,10 +1,8 @@
 #include "reference_model/layers/experts.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "reference_model/layers/expert_balance.h"
@@ -29,10 +27,11 @@ constexpr Label kGather{ModelPart::kDispatch, "experts.gather"};
 constexpr Label kBias{ModelPart::kExperts, "experts.bias"};
 constexpr Label kReduceSlots{ModelPart::kDispatch, "experts.reduce"};
 constexpr Label kLatent{ModelPart::kLatentExperts, "experts.latent"};
-// Labels of allocations.
-constexpr const char* kArrived = "experts.arrived";
-constexpr const char* kActive = "experts.active";
-constexpr const char* kSlopes = "experts.dup";
+
+Tensor allocate_tokens(const RankContext& context, Shape shape, const char* label,
+                       AllocationRole role = AllocationRole::kExpertTokens) {
+  return allocate_activation(context, shape, label, role);
+}
 
 // Returns a view of columns [column, column + count) of one expert's rows in [experts, N, width].
 Matrix rows_of_expert(const Tensor& rows, std::size_t expert, std::int64_t column,
@@ -46,15 +45,6 @@ Matrix rows_of_expert(const Tensor& rows, std::size_t expert, std::int64_t colum
 }
 
 }  // namespace
-
-bool is_dispatched_tokens(std::string_view allocation) {
-  constexpr std::array<std::string_view, 8> kAll = {kArrived,     kActive,          kSlopes,
-                                                    kUp.text,     kDown.text,       kReorder.text,
-                                                    kGather.text, kReduceSlots.text};
-  return std::find(kAll.begin(), kAll.end(), allocation) != kAll.end();
-}
-
-bool is_expert_activation(std::string_view allocation) { return allocation == kActive; }
 
 // Adds each local expert's bias to its rows in [local experts, N, width]. With `first_rank_alone`,
 // only the first rank of an expert's tensor group adds the replicated bias, because the results of
@@ -128,7 +118,7 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
 
   const std::int64_t count = saved.input.shape()[1];
   const std::int64_t width = (gated() ? 2 : 1) * sizes_.ffn;
-  saved.up = allocate_activation(context_, {sizes_.experts, count, width}, kUp.text);
+  saved.up = allocate_tokens(context_, {sizes_.experts, count, width}, kUp.text);
   std::int64_t column = 0;
   for (const Stack& part : up_) {
     Matrix weights = stacked(unit_.weights, part);
@@ -141,9 +131,10 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
     column += part.rows;
   }
   for (const Biases& biases : up_biases_) add_biases(saved.up, biases, false);
-  saved.active = allocate_activation(context_, {sizes_.experts, count, sizes_.ffn}, kActive);
+  saved.active = allocate_tokens(context_, {sizes_.experts, count, sizes_.ffn}, "experts.active",
+                                 AllocationRole::kExpertActivation);
   activate(context_, saved.up, Tensor(), saved.active, gated() ? kSwiglu : kGelu);
-  Tensor down = allocate_activation(context_, saved.input.shape(), kDown.text);
+  Tensor down = allocate_tokens(context_, saved.input.shape(), kDown.text);
   Matrix weights = stacked(unit_.weights, down_);
   weights.transposed = true;
   multiply({.a = columns_of(saved.active, 0, sizes_.ffn),
@@ -219,13 +210,13 @@ Tensor Experts::to_experts(Tensor slots) const {
   const std::int64_t etp = expert_tensor_ranks(context_.plan);
   if (context_.plan.degrees.ep > 1) {
     const Tensor sent = std::move(slots);
-    slots = allocate_activation(context_, sent.shape(), kArrived);
+    slots = allocate_tokens(context_, sent.shape(), "experts.arrived");
     context_.groups.expert.all_to_all(sent, slots, {ModelPart::kDispatch, "experts.to_experts"});
   }
   if (etp > 1) {
     const Tensor part = std::move(slots);
     const Shape& s = part.shape();
-    slots = allocate_activation(context_, {etp * s[0], s[1], s[2]}, kGather.text);
+    slots = allocate_tokens(context_, {etp * s[0], s[1], s[2]}, kGather.text);
     context_.groups.expert_tensor.all_gather(part, slots, kGather);
   }
   return reordered(slots, true);
@@ -237,7 +228,7 @@ Tensor Experts::from_experts(Tensor slots) const {
   if (etp > 1) {
     const Tensor whole = std::move(slots);
     const Shape& s = whole.shape();
-    slots = allocate_activation(context_, {s[0] / etp, s[1], s[2]}, kReduceSlots.text);
+    slots = allocate_tokens(context_, {s[0] / etp, s[1], s[2]}, kReduceSlots.text);
     context_.groups.expert_tensor.reduce_scatter(whole, slots, kReduceSlots);
   }
   if (context_.plan.degrees.ep > 1) {
@@ -256,7 +247,7 @@ Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
   const Shape shape = by_expert ? Shape{sizes_.experts, ranks * capacity, width_}
                                 : Shape{ranks * sizes_.experts, capacity, width_};
   if (ranks == 1 || sizes_.experts == 1) return slots.reshaped(shape);
-  Tensor ordered = allocate_activation(context_, shape, kReorder.text);
+  Tensor ordered = allocate_tokens(context_, shape, kReorder.text);
   const std::int64_t part = capacity * width_;
   const auto places = [&](const Tensor& tensor, std::int64_t expert_stride,
                           std::int64_t rank_stride) {
@@ -293,7 +284,7 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
         .a = dy, .b = x, .c = stacked(unit_.gradient_buffer, stack), .beta = beta, .label = label};
     run_weight_gradient(context_, [this, product, &stack] { multiply(product, stack); });
   };
-  Tensor dactive = allocate_activation(context_, saved.active.shape(), kDown.text);
+  Tensor dactive = allocate_tokens(context_, saved.active.shape(), kDown.text);
   multiply({.a = columns_of(ddown, 0, width_),
             .b = stacked(unit_.weights, down_),
             .c = columns_of(dactive, 0, sizes_.ffn),
@@ -302,12 +293,12 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
   weight_gradient(columns_of(ddown, 0, width_), columns_of(saved.active, 0, sizes_.ffn), down_,
                   kDown);
   saved.active = ddown = Tensor();
-  const Tensor dup = allocate_activation(context_, saved.up.shape(), kSlopes);
+  const Tensor dup = allocate_tokens(context_, saved.up.shape(), "experts.dup");
   activate_backward(context_, dactive, saved.up, Tensor(), dup, gated() ? kSwiglu : kGelu);
   for (const Biases& biases : up_biases_) bias_gradients(dup, biases, false);
   dactive = saved.up = Tensor();
 
-  Tensor dinput = allocate_activation(context_, saved.input.shape(), kUp.text);
+  Tensor dinput = allocate_tokens(context_, saved.input.shape(), kUp.text);
   std::int64_t column = 0;
   for (const Stack& part : up_) {
     const Matrix slopes = columns_of(dup, column, part.rows);

@@ -15,19 +15,12 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "reference_model/layers/weight_names.h"
 #include "reference_model/parallel/parameters.h"
 
 namespace tpsim {
-
-// Whether the allocation with this label holds tokens for this rank's experts. Without dropping,
-// its size depends on the router's choices.
-bool is_dispatched_tokens(std::string_view allocation);
-// Whether the allocation with this label holds results of the experts' activation function.
-bool is_expert_activation(std::string_view allocation);
 
 // Sizes: T tokens of this rank, E experts of the model, C slots of each expert for this rank's
 // tokens, N slots that each of this rank's experts receives from all ranks.

@@ -50,8 +50,10 @@ std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::
   return hash;
 }
 
-Tensor allocate_activation(const RankContext& context, Shape shape, const char* label) {
-  return context.device.allocate(shape, context.plan.dtype, MemoryCategory::kActivations, label);
+Tensor allocate_activation(const RankContext& context, Shape shape, const char* label,
+                           AllocationRole role) {
+  return context.device.allocate(shape, context.plan.dtype, MemoryCategory::kActivations, label,
+                                 role);
 }
 
 float greatest_over_world(const RankContext& context, float mine, const Label& label) {

@@ -88,6 +88,7 @@ std::uint64_t dropout_seed(const RankContext& context, std::int64_t layer, std::
                            int place, bool by_rank);
 // Returns the maximum of `mine` over all ranks of the world. Collective, and a barrier.
 float greatest_over_world(const RankContext& context, float mine, const Label& label);
-Tensor allocate_activation(const RankContext& context, Shape shape, const char* label);
+Tensor allocate_activation(const RankContext& context, Shape shape, const char* label,
+                           AllocationRole role = AllocationRole::kOther);
 
 }  // namespace tpsim

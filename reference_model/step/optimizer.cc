@@ -68,8 +68,10 @@ StateValues Optimizer::allocated(const ParameterUnit& unit, StateTensor tensor) 
   const MemoryCategory where = is_offloaded() ? MemoryCategory::kHost : MemoryCategory::kOptimizer;
   if (state.pieces.empty()) return state;
   const StatePiece& last = state.pieces.back();
+  const AllocationRole role =
+      tensor == StateTensor::kMaster ? AllocationRole::kMasterWeights : AllocationRole::kOther;
   state.values = context_.device.allocate({last.at + last.count}, DType::kFloat32, where,
-                                          name_of(tensor).data());
+                                          name_of(tensor).data(), role);
   return state;
 }
 

@@ -1,38 +1,30 @@
 // Prices collectives and P2P transfers of a plan's groups, in seconds.
 #include "lowering/passes/shard_groups.h"
+#include "lowering/passes/step_habits.h"
 #include "sim/layers/dispatch_time.h"
 #include "sim/layers/layer_pricer.h"
 
 namespace tpsim {
-namespace {
 
-bool moves_slices(const CollectiveRecord& record) {
-  return record.label.part == ModelPart::kDataParallelReduction ||
-         record.label.part == ModelPart::kParameterGather;
-}
-
-}  // namespace
-
-Seconds LayerPricer::collective(const CollectiveRecord& record, const Plan& plan) const {
+Seconds LayerPricer::collective(const LoweredCollective& record, const Plan& plan) const {
   if (record.kind == CollectiveKind::kReceive) return Seconds();
   const Bytes bytes(static_cast<double>(record.bytes));
   const GroupPlacement group =
       place_group(plan, record.group, node_size(scenario().cluster, gpu_count(plan)));
   if (record.group == GroupKind::kExpert) {
-    return dispatch_time(scenario(), collectives(), record, group);
+    return dispatch_time(scenario().model.experts, collectives(), record, group);
   }
   const std::int64_t shards = shard_ranks(scenario(), plan);
   const bool in_shards = record.group == GroupKind::kData && shards < group.ranks;
   const GroupPlacement inner = in_shards ? shard_placement(group, shards) : group;
-  const DataParallelSync sync = scenario().stack.parts.data_parallel_sync;
-  const bool owned = sync == DataParallelSync::kOwners && moves_slices(record);
+  const bool owned = record.sync == DataParallelSync::kOwners;
   const bool reduces =
       record.kind != CollectiveKind::kAllGather && record.kind != CollectiveKind::kBroadcast;
   if (owned && reduces) {
     return collectives().price(CollectiveKind::kAllReduce, bytes, group);
   }
   Seconds time =
-      sync == DataParallelSync::kSlices && moves_slices(record)
+      record.sync == DataParallelSync::kSlices
           ? collectives().price_owner_broadcasts(bytes, inner)
           : collectives().price(owned ? CollectiveKind::kBroadcast : record.kind, bytes, inner);
   // With shard groups smaller than the data-parallel group, gradient shards are also all-reduced
@@ -55,7 +47,7 @@ TransferCost LayerPricer::price_transfer(const Program& program, const Plan& pla
       cost.wire += leaving * collectives().price_point_to_point(bytes, true, senders) +
                    (1 - leaving) * collectives().price_point_to_point(bytes, false, 0);
     } else if (record.kind == CollectiveKind::kAllGather) {
-      cost.gather += collective(record, plan);
+      cost.gather += collective({record}, plan);
     }
   }
   cost.wire += scenario().stack.host.per_transfer;
@@ -64,7 +56,7 @@ TransferCost LayerPricer::price_transfer(const Program& program, const Plan& pla
 }
 
 Seconds LayerPricer::global_norm(const Plan& plan) {
-  if (!scenario().stack.training.clip_gradients) return Seconds();
+  if (!clips_gradients(scenario().stack)) return Seconds();
   const GroupPlacement placement =
       place_group(plan, GroupKind::kWorld, node_size(scenario().cluster, gpu_count(plan)));
   return collectives().price(CollectiveKind::kAllReduce, Bytes(4), placement);

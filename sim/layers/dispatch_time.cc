@@ -97,22 +97,23 @@ struct OnceSent {
   CopyKernel kernel;
 };
 
-OnceSent once_sent(const Scenario& scenario, Bytes once, const GroupPlacement& group) {
-  const ExpertShape& experts = scenario.model.experts;
+// Returns the bytes of a rank's tokens, once each. The record counts k copies per token.
+Bytes tokens_once(const ExpertShape& experts, const CollectiveRecord& record) {
+  return Bytes(static_cast<double>(record.bytes) / static_cast<double>(experts.per_token));
+}
+
+bool is_deep(const LoweredCollective& record) { return record.dispatcher == Dispatcher::kDeepEp; }
+
+OnceSent once_sent(const ExpertShape& experts, const LoweredCollective& record,
+                   const GroupPlacement& group) {
+  const Bytes once = tokens_once(experts, record);
   const auto others = [](std::int64_t n) {
     return static_cast<double>(n - 1) / static_cast<double>(n);
   };
   const double nodes =
       group.nodes > 1 ? others(group.nodes) * expected_destinations(experts, group.nodes) : 0;
   const double ranks = others(group.ranks_per_node) * expected_destinations(experts, group.ranks);
-  const bool is_deep = scenario.stack.parts.dispatcher == Dispatcher::kDeepEp;
-  return {nodes * once, ranks * once, is_deep ? kDeepEp : kHybridEp};
-}
-
-// Returns the bytes of a rank's tokens, once each. The record counts k copies per token.
-Bytes tokens_once(const Scenario& scenario, const CollectiveRecord& record) {
-  const auto copies = static_cast<double>(scenario.model.experts.per_token);
-  return Bytes(static_cast<double>(record.bytes) / copies);
+  return {nodes * once, ranks * once, is_deep(record) ? kDeepEp : kHybridEp};
 }
 
 // The collective that dispatches tokens, for dispatchers that use a collective.
@@ -121,15 +122,15 @@ struct PlainDispatch {
   Bytes bytes;
 };
 
-std::optional<PlainDispatch> plain_dispatch(const Scenario& scenario,
-                                            const CollectiveRecord& record,
+std::optional<PlainDispatch> plain_dispatch(const ExpertShape& experts,
+                                            const LoweredCollective& record,
                                             const GroupPlacement& group) {
-  switch (scenario.stack.parts.dispatcher) {
+  switch (record.dispatcher) {
     case Dispatcher::kAllToAll:
       return PlainDispatch{CollectiveKind::kAllToAll, Bytes(static_cast<double>(record.bytes))};
     case Dispatcher::kAllGather:
       return PlainDispatch{CollectiveKind::kAllGather,
-                           static_cast<double>(group.ranks) * tokens_once(scenario, record)};
+                           static_cast<double>(group.ranks) * tokens_once(experts, record)};
     case Dispatcher::kDeepEp:
     case Dispatcher::kHybridEp: break;
   }
@@ -138,29 +139,26 @@ std::optional<PlainDispatch> plain_dispatch(const Scenario& scenario,
 
 }  // namespace
 
-Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& collectives,
-                      const CollectiveRecord& record, const GroupPlacement& group) {
-  if (const auto plain = plain_dispatch(scenario, record, group)) {
+Seconds dispatch_time(const ExpertShape& experts, const CollectiveCostModel& collectives,
+                      const LoweredCollective& record, const GroupPlacement& group) {
+  if (const auto plain = plain_dispatch(experts, record, group)) {
     return collectives.price(plain->kind, plain->bytes, group);
   }
-  const auto [to_nodes, to_ranks, kernel] =
-      once_sent(scenario, tokens_once(scenario, record), group);
+  const auto [to_nodes, to_ranks, kernel] = once_sent(experts, record, group);
   const BytesPerSecond most = kernel.processors * kernel.each;
   return kernel.call + collectives.price_dispatch(to_nodes, to_ranks, most, group);
 }
 
-std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel& collectives,
-                             const CollectiveRecord& record, const GroupPlacement& group) {
-  if (const auto plain = plain_dispatch(scenario, record, group)) {
+std::string explain_dispatch(const ExpertShape& experts, const CollectiveCostModel& collectives,
+                             const LoweredCollective& record, const GroupPlacement& group) {
+  if (const auto plain = plain_dispatch(experts, record, group)) {
     return collectives.explain(plain->kind, plain->bytes, group);
   }
-  const Bytes once = tokens_once(scenario, record);
-  const auto [to_nodes, to_ranks, kernel] = once_sent(scenario, once, group);
+  const auto [to_nodes, to_ranks, kernel] = once_sent(experts, record, group);
   std::string text = fmt::format(
       "{} of {} of tokens over {} ranks: {} for {} to ranks of its node",
-      scenario.stack.parts.dispatcher == Dispatcher::kDeepEp ? "DeepEP" : "HybridEP",
-      to_string(once), group.ranks, to_string(dispatch_time(scenario, collectives, record, group)),
-      to_string(to_ranks));
+      is_deep(record) ? "DeepEP" : "HybridEP", to_string(tokens_once(experts, record)), group.ranks,
+      to_string(dispatch_time(experts, collectives, record, group)), to_string(to_ranks));
   if (group.nodes > 1) {
     text += fmt::format(" or {} to other nodes, whichever is slower", to_string(to_nodes));
   }

@@ -16,10 +16,9 @@
 
 #include <string>
 
-#include "core/plan/plan.h"
-#include "core/program/program.h"
-#include "core/scenario/scenario.h"
+#include "core/model/model_spec.h"
 #include "costs/collective_cost.h"
+#include "lowering/passes/lowered_layer.h"
 
 namespace tpsim {
 
@@ -29,11 +28,11 @@ double expected_destinations(const ExpertShape& experts, std::int64_t parts);
 
 // Returns the time of dispatch or combine. `record`: the program's all-to-all over the expert
 // group, whose bytes count k copies of each token of a rank.
-Seconds dispatch_time(const Scenario& scenario, const CollectiveCostModel& collectives,
-                      const CollectiveRecord& record, const GroupPlacement& group);
+Seconds dispatch_time(const ExpertShape& experts, const CollectiveCostModel& collectives,
+                      const LoweredCollective& record, const GroupPlacement& group);
 
 // Returns a text that explains this time: bytes, number of copies, kernels.
-std::string explain_dispatch(const Scenario& scenario, const CollectiveCostModel& collectives,
-                             const CollectiveRecord& record, const GroupPlacement& group);
+std::string explain_dispatch(const ExpertShape& experts, const CollectiveCostModel& collectives,
+                             const LoweredCollective& record, const GroupPlacement& group);
 
 }  // namespace tpsim

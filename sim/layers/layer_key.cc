@@ -2,8 +2,8 @@
 
 #include <bit>
 
-#include "core/software/optimizer_kinds.h"
 #include "lowering/passes/quantization.h"
+#include "lowering/passes/step_habits.h"
 #include "reference_model/parallel/schedule.h"
 
 namespace tpsim {
@@ -67,11 +67,9 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   // pp changes the placement of the tied table's group, and of all groups if pp ranks are placed
   // before dp ranks. pp also changes the size of an owner's broadcast.
   // Owners of whole tensors share the blocks of a stage.
-  const bool has_owners =
-      key.zero == 1 && row_of(scenario.stack.training.optimizer_kind).needs_whole_matrices;
   const bool placed_by_pp = kind == LayerKind::kWordEmbeddings ||
-                            plan.rank_order == RankOrder::kTpPpDp || has_owners ||
-                            scenario.stack.parts.data_parallel_sync == DataParallelSync::kOwners;
+                            plan.rank_order == RankOrder::kTpPpDp ||
+                            has_owners(scenario.stack, key.zero);
   if (placed_by_pp) key.degrees.pp = plan.degrees.pp;
   return key;
 }

@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "costs/machine_cluster.h"
+#include "lowering/passes/recompute.h"
 #include "lowering/passes/shard_groups.h"
-#include "reference_model/layers/rotary_table.h"
+#include "lowering/passes/step_habits.h"
 
 namespace tpsim {
 namespace {
@@ -29,13 +30,10 @@ std::int64_t least_replicas(const Plan& plan) {
 
 // Returns the plan that is traced for a layer. Below ZeRO 2, one trace serves all data-parallel
 // degrees, so the smallest degree is traced. This ignores the padding of a parameter unit: one fill
-// of less than 64 dp elements with separate gradient buffers. Embedding and head are never
-// recomputed.
+// of less than 64 dp elements with separate gradient buffers.
 Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
-  const bool attends_once =
-      plan.recompute == Recompute::kSelective && !recomputes_core_attention(scenario.stack.parts);
-  if (attends_once || key.kind != LayerKind::kBlock) traced.recompute = Recompute::kNone;
+  traced.recompute = traced_recompute(key.kind, plan.recompute, scenario.stack);
   traced.degrees.ep = std::max<std::int64_t>(1, key.degrees.ep);
   traced.degrees.etp = key.degrees.etp;
   traced.zero = key.zero;
@@ -52,26 +50,6 @@ TrainingOptions traced_options(const Scenario& scenario, const Plan& plan) {
   TrainingOptions options = scenario.stack.training;
   if (!holds_whole_gradients(plan, options)) options.gradient_sync = GradientSync::kEveryMicroBatch;
   return options;
-}
-
-// With blocking launches, adds the wait for the kernel to the host time per op and collective.
-Scenario with_blocking_launches(Scenario scenario) {
-  if (!scenario.stack.parts.blocking_launches) return scenario;
-  HostCost& host = scenario.stack.host;
-  host.per_op += std::exchange(host.blocking_op, Seconds());
-  host.per_collective += std::exchange(host.blocking_collective, Seconds());
-  return scenario;
-}
-
-// Resolves kFusedUnscaled: the fused rotary kernel does not support scaled cosines and sines, so
-// models with such a scale run plain ops.
-Scenario with_rotary_kernel(Scenario scenario) {
-  RotaryKernel& rotary = scenario.stack.parts.rotary_kernel;
-  if (rotary != RotaryKernel::kFusedUnscaled) return scenario;
-  const bool turns = scenario.model.attention.position == PositionKind::kRotary;
-  const bool scaled = turns && rotary_table(scenario.model).magnitude != 1;
-  rotary = scaled ? RotaryKernel::kTorch : RotaryKernel::kFused;
-  return scenario;
 }
 
 // Multiplies the sustained clocks of the profile by the GPU clock of the cluster.
@@ -100,16 +78,14 @@ LayerKey placeless(LayerKey key) {
 }  // namespace
 
 HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
-  const bool host_waits =
-      scenario.stack.parts.blocking_launches || !scenario.profile.device.asynchronous;
-  return host_waits ? blocking_op_cost(issue, run) : op_cost(issue, run);
+  return host_waits(scenario) ? blocking_op_cost(issue, run) : op_cost(issue, run);
 }
 
 PriceLists::PriceLists(const Scenario& s, std::shared_ptr<const OpCostModel> shared_ops)
-    : scenario(at_site_clock(with_rotary_kernel(with_blocking_launches(s)))),
-      ops(shared_ops ? std::move(shared_ops)
-                     : std::make_shared<const OpCostModel>(scenario.profile,
-                                                           scenario.stack.parts.fp32_matmul)),
+    : scenario(at_site_clock(resolved(s))),
+      ops(shared_ops
+              ? std::move(shared_ops)
+              : std::make_shared<const OpCostModel>(scenario.profile, fp32_matmul(scenario.stack))),
       collectives(s.profile, s.cluster) {}
 
 LayerPricer::LayerPricer(const Scenario& scenario)
@@ -254,10 +230,9 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   // nothing is gathered, and 16-bit weights are persistent.
   const bool has_master = plan.zero == 3 && has_replicas(plan) && plan.dtype != DType::kFloat32 &&
                           plan.offload == Offload::kNone;
-  const SoftwareParts& parts = scenario().stack.parts;
-  const bool in_fp32_alone =
-      updates_fp32_weights(parts, plan.dtype) && !keeps_two_copies(parts, plan.dtype);
-  if (has_master && in_fp32_alone) fixed.held[kWeights] -= shards;
+  if (has_master && keeps_fp32_weights_alone(scenario().stack, plan.dtype)) {
+    fixed.held[kWeights] -= shards;
+  }
   fixed.host = host_bytes(layer);
   if (host_is_device(scenario())) {  // host and device memory are the same
     fixed.held[static_cast<std::size_t>(MemoryCategory::kOptimizer)] += fixed.host.value();

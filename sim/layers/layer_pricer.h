@@ -74,7 +74,7 @@ class LayerPricer {
   void drop_programs();
 
   // Returns the time of one call in the plan's group. A P2P transfer counts at the sender only.
-  Seconds collective(const CollectiveRecord& record, const Plan& plan) const;
+  Seconds collective(const LoweredCollective& record, const Plan& plan) const;
 
   // Returns the device time of an op's kernels divided by the time of the profile's kernel, without
   // the floor of launch latencies and without the load of the busiest rank.

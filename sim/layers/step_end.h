@@ -20,13 +20,13 @@ struct BeforeNorm {
 // Returns the exposed time of a reduction that overlaps with the backward of the last micro-batch.
 // Includes the slowdown of the overlapped compute.
 inline Seconds exposed_reduction(const StackSpec& stack, Seconds reduction, Seconds last_backward) {
-  if (!stack.training.overlap_gradient_reduction) return reduction;
+  if (!overlaps_reduction(stack)) return reduction;
   const Seconds hidden = std::min(reduction, last_backward);
   return reduction - hidden + (stack.overlap_slowdown - 1.0) * hidden;
 }
 
 inline Seconds exposed_gather(const StackSpec& stack, Seconds gather, Seconds first_forward) {
-  if (!stack.training.overlap_parameter_gather) return gather;
+  if (!overlaps_gather(stack)) return gather;
   const Seconds hidden = std::min(gather, first_forward);
   return gather - hidden + (stack.overlap_slowdown - 1.0) * hidden;
 }

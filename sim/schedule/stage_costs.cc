@@ -177,8 +177,8 @@ void add_exchanges(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind,
 }  // namespace
 
 bool layer_gradients_stay(const StackSpec& stack, const Plan& plan) {
-  return stack.memory.layer_in_reduction && stack.training.overlap_gradient_reduction &&
-         plan.zero >= 2 && has_replicas(plan) && !holds_whole_gradients(plan, stack.training);
+  return stack.memory.layer_in_reduction && overlaps_reduction(stack) && plan.zero >= 2 &&
+         has_replicas(plan) && !holds_whole_gradients(plan, stack.training);
 }
 
 Plan plan_of(const ChunkLayer& layer, const Plan& plan) {

@@ -18,7 +18,7 @@ StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int6
       // If the device is synchronous, host and device time add up; else the larger of both counts.
       sum.add(op, one_queue ? host.per_op + run : std::max(host.per_op, run));
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
-      const CollectiveRecord& record = trace.program.collectives[event.index];
+      const LoweredCollective record{trace.program.collectives[event.index]};
       sum.add(record, pricer.collective(record, plan));
     }
   }

@@ -7,10 +7,11 @@
 #include "core/base/normal.h"
 #include "core/base/numbers.h"
 #include "core/plan/plan_settings.h"
-#include "core/software/optimizer_kinds.h"
 #include "costs/scan_model.h"
+#include "lowering/passes/context_ring.h"
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/quantization.h"
+#include "lowering/passes/step_habits.h"
 
 namespace tpsim {
 namespace {
@@ -49,13 +50,13 @@ std::string update_text(const OptimizerRow& optimizer, const Scenario& s, const 
   const std::string_view collectives = optimizer.collectives[static_cast<std::size_t>(plan.zero)];
   if (has_replicas(plan) && !collectives.empty()) text += fmt::format("; {}", collectives);
   if (plan.degrees.tp > 1) {
-    text += fmt::format("; matrices over tp: {}", name_of(s.stack.training.muon_tp_mode));
+    text += fmt::format("; matrices over tp: {}", muon_tp_mode(s.stack));
   }
   return text;
 }
 
 Words optimizer_words(const Scenario& s, const Plan& plan) {
-  const OptimizerRow& optimizer = row_of(s.stack.training.optimizer_kind);
+  const OptimizerRow& optimizer = optimizer_of(s.stack);
   const std::string shares =
       fmt::format("ZeRO {} over dp = {}{}", plan.zero, plan.degrees.dp,
                   plan.degrees.cp > 1 ? fmt::format(" x cp = {}", plan.degrees.cp) : "");
@@ -115,8 +116,7 @@ std::string quantization_note(const Scenario& s, const Plan& plan, StepTerm term
 std::string load_text(const Scenario& s, const Plan& plan) {
   return fmt::format(
       "the busiest of {} ranks gets {:.2f} x the mean number of tokens, expert load {}",
-      plan.degrees.ep, busiest_load(s.stack, s.model, plan),
-      text_of(row_of(StackPart::kExpertLoad), s.stack.parts.expert_load));
+      plan.degrees.ep, busiest_load(s.stack, s.model, plan), load_text(s.stack));
 }
 
 Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage, StepTerm term) {
@@ -147,7 +147,7 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
               fmt::format("ZeRO {}; {}", plan.zero, data_text(plan, s)), cluster_source(s)};
     case StepTerm::kContextCommunication:
       return {"m x (2 all-gathers of keys and values + reduction of their gradients) per layer",
-              fmt::format("cp = {}, {}; {}", d.cp, name_of(s.stack.parts.cp_comm_type),
+              fmt::format("cp = {}, {}; {}", d.cp, cp_comm_type(s.stack),
                           group_text(plan, GroupKind::kContext, s)),
               cluster_source(s)};
     case StepTerm::kExpertCommunication:
@@ -197,7 +197,7 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
           "compute",
           fmt::format("gradients in {}; {}; {}overlapped with backward",
                       name_of(plan.gradient_dtype), data_text(plan, s),
-                      s.stack.training.overlap_gradient_reduction ? "" : "not "),
+                      overlaps_reduction(s.stack) ? "" : "not "),
           cluster_source(s)};
     case StepTerm::kTiedEmbedding:
       return {"all-reduce of the word embeddings' gradient between first and last stage",

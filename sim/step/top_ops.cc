@@ -67,7 +67,7 @@ void add_collective(WorkList& list, const LayerPricer& pricer, const LoweredColl
   const Bytes bytes(static_cast<double>(record.bytes));
   list.add(record.label,
            record.group == GroupKind::kExpert
-               ? explain_dispatch(scenario, pricer.collectives(), record, group)
+               ? explain_dispatch(scenario.model.experts, pricer.collectives(), record, group)
                : pricer.collectives().explain(record.kind, bytes, group),
            record.calls * pricer.collective(record, plan));
 }

@@ -106,7 +106,8 @@ TEST_CASE("a profile's machine is a node of its devices") {
 
   StackSpec stack;
   stack.rank_jitter = 0.04;
-  CHECK(stack_on_machine(stack, profile).rank_jitter == Approx(0.05));
+  CHECK(completed_stack(stack, {}, profile, measured).rank_jitter == Approx(0.05));
+  CHECK(completed_stack(stack, {}, profile, {}).rank_jitter == 0.04);
 }
 
 TEST_CASE(

@@ -6,7 +6,7 @@
 
 #include "core/software/launched_models.h"
 #include "frameworks/launch/export_check.h"
-#include "frameworks/launch/job_files.h"
+#include "frameworks/launch/framework.h"
 #include "tests/frameworks/launch/export_bases.h"
 #include "tests/frameworks/launch/launch_plans.h"
 
@@ -75,7 +75,7 @@ TEST_CASE("jobs hold the launch files that they start, under the names of their 
     for (const ExportBase& base : {kOpt, kTitan}) {
       const Exported made = exported_of(base, "", {});
       const Files files = export_plan(job, made.file, 8, made.own).value();
-      const JobContents inside = contents_of_job(job, files).value();
+      const JobContents inside = framework_of(job).contents(files).value();
       CHECK(inside.stack == base.target);
       for (const std::string& name : launch_file_names(base.target)) {
         CHECK(file_named(inside.files, name).ok());

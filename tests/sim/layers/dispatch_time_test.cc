@@ -200,7 +200,6 @@ TEST_CASE("HybridEP takes its published time") {
   Scenario scenario = mixture_scenario();
   scenario.profile = *data.load_profile("gb200");
   scenario.cluster = *data.load_cluster("gb200-nvl72");
-  scenario.stack.parts.dispatcher = Dispatcher::kHybridEp;
   const CollectiveCostModel collectives(scenario.profile, scenario.cluster);
   for (const Row& row : {Row{8, 750.15, 684.27},
                          {16, 661.93, 600.75},
@@ -210,16 +209,19 @@ TEST_CASE("HybridEP takes its published time") {
     scenario.model.experts.count = 8 * row.ranks;
     scenario.model.experts.per_token = 8;
     const std::int64_t once = 4096 * 7168 * 2;
-    CollectiveRecord record{CollectiveKind::kAllToAll, GroupKind::kExpert, row.ranks, 8 * once,
-                            Label{ModelPart::kDispatch, "experts.to_experts"}};
+    LoweredCollective record{{CollectiveKind::kAllToAll, GroupKind::kExpert, row.ranks, 8 * once,
+                              Label{ModelPart::kDispatch, "experts.to_experts"}}};
+    record.dispatcher = Dispatcher::kHybridEp;
     const GroupPlacement group{.ranks = row.ranks, .nodes = 1, .ranks_per_node = row.ranks};
     const double bytes =
         expected_destinations(scenario.model.experts, row.ranks) * static_cast<double>(once);
     const double published = 0.5 * (bytes / (row.dispatch * 1e9) + bytes / (row.combine * 1e9));
-    const Seconds kernel = dispatch_time(scenario, collectives, record, group) - Seconds(60e-6);
+    const Seconds kernel =
+        dispatch_time(scenario.model.experts, collectives, record, group) - Seconds(60e-6);
     INFO(row.ranks << " ranks");
     CHECK(kernel.value() == Approx(published).epsilon(0.1));
-    CHECK(explain_dispatch(scenario, collectives, record, group).find("HybridEP") == 0);
+    CHECK(explain_dispatch(scenario.model.experts, collectives, record, group).find("HybridEP") ==
+          0);
   }
 }
 

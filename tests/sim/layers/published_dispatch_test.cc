@@ -19,11 +19,7 @@ double call_time(const Published& row, std::int64_t element_bytes, double& publi
   static const Catalogue data(std::string(TPSIM_SOURCE_DIR) + "/data");
   static const Profile profile = *data.load_profile("h800");
   static const ClusterSpec cluster = *data.load_cluster("h800-8");
-  Scenario scenario = test::small_scenario(test::small_mixture());
-  scenario.profile = profile;
-  scenario.cluster = cluster;
-  scenario.stack.parts.dispatcher = Dispatcher::kDeepEp;
-  ExpertShape& experts = scenario.model.experts;
+  ExpertShape experts = test::small_mixture().experts;
   experts.count = 256;
   experts.per_token = 8;
   if (row.nodes > 4) {
@@ -32,13 +28,14 @@ double call_time(const Published& row, std::int64_t element_bytes, double& publi
   }
   const std::int64_t once = std::int64_t{4096} * 7168 * element_bytes;
   const std::int64_t ranks = 8 * row.nodes;
-  const CollectiveRecord record{CollectiveKind::kAllToAll, GroupKind::kExpert, ranks, 8 * once,
-                                Label{ModelPart::kDispatch, "experts.to_experts"}};
+  LoweredCollective record{{CollectiveKind::kAllToAll, GroupKind::kExpert, ranks, 8 * once,
+                            Label{ModelPart::kDispatch, "experts.to_experts"}}};
+  record.dispatcher = Dispatcher::kDeepEp;
   const GroupPlacement group{.ranks = ranks, .nodes = row.nodes, .ranks_per_node = 8};
   const double rate = element_bytes == 1 ? row.dispatch : row.combine;
   published = expected_destinations(experts, row.nodes) * static_cast<double>(once) / (rate * 1e9);
   const CollectiveCostModel collectives(profile, cluster);
-  return dispatch_time(scenario, collectives, record, group).value();
+  return dispatch_time(experts, collectives, record, group).value();
 }
 
 TEST_CASE("DeepEP over nodes takes its published time") {

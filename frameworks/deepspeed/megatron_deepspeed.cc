@@ -1,0 +1,112 @@
+// Megatron-DeepSpeed: writes the arguments of pretrain_gpt.py and DeepSpeed's JSON, and reads both.
+#include <fmt/format.h>
+
+#include "core/base/text.h"
+#include "formats/shell_words.h"
+#include "frameworks/deepspeed/deepspeed_config.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/framework.h"
+#include "frameworks/launch/outside_settings.h"
+
+namespace tpsim {
+namespace {
+
+// Returns DeepSpeed's JSON configuration: a file that the script writes, one of the given files, or
+// a file that the script refers to.
+Result<LaunchFile> config_of(const LaunchCommand& command, const std::vector<LaunchFile>& files,
+                             const ImportInputs& inputs) {
+  std::string name(kDeepSpeedConfigFile);
+  for (const LaunchOption& option : command.options) {
+    if (option.name == "--deepspeed-config") name = without_marks(option.value);
+  }
+  const auto written = command.files.find(plain_path(name));
+  if (written != command.files.end()) return LaunchFile{name, written->second};
+  auto beside = file_named(files, name);
+  if (beside.ok() || !inputs.open) return beside;
+  auto text = text_of_named(name, inputs);
+  if (text) return LaunchFile{name, *std::move(text)};
+  return bad_input(
+      fmt::format("the script names DeepSpeed's configuration {}, which does not exist", name), "",
+      "run the program that writes the file first, or put a file of that name next to the script");
+}
+
+Result<ImportedPlan> import_deepspeed(LaunchCommand command, const std::vector<LaunchFile>& files,
+                                      const ImportInputs& inputs) {
+  ImportedPlan result;
+  const bool norm_by_name = has_option(command.options, "--layernorm-epsilon");
+  use_todays_names(command);
+  TPSIM_TRY(LaunchFile config, config_of(command, files, inputs));
+  TPSIM_TRY_STATUS(settle_model(command, inputs, result));
+  TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
+  const bool is_forked_anew = speaks_megatron_core(command.options);
+  result.stack = is_forked_anew ? "megatron-deepspeed" : "megatron-deepspeed-bloom";
+  if (!is_forked_anew) {
+    for (LaunchOption& option : command.options) {
+      if (norm_by_name && option.name == "--norm-epsilon") option.name = "--layernorm-epsilon";
+    }
+    if (inputs.given.contains("vocab-size")) {  // from --set; this fork does not have the option
+      drop_option(command.options, "--vocab-size");
+    }
+  }
+  result.parts = take_deepspeed_parts(command.options);
+  result.outside = take_outside(LaunchStack::kMegatronDeepSpeed, command.options, *inputs.left);
+  take_unused_experts(result.model, command, result.outside);
+  const ShellOptions shell{size, command.options, false, differences_of(command, inputs, result)};
+  const ModelSpec model = with_vocab(result);
+  if (is_forked_anew) {
+    TPSIM_TRY(result.plan, plan_of_forked_deepspeed(shell, config, model, *inputs.left));
+  } else {
+    TPSIM_TRY(result.plan, plan_of_deepspeed(shell, config, model, *inputs.left));
+  }
+  if (result.plan.attention == AttentionKind::kFlash) {  // flash attention fuses the softmax
+    result.parts.erase(StackPart::kAttentionKernel);
+  }
+  add_environment(command, result);
+  return result;
+}
+
+// Ignored arguments of DeepSpeed.
+constexpr std::string_view kMoreOutside =
+    "--sync-tp-duplicated-parameters --inference --make-vocab-size-divisible-by --deepscale* "
+    "--deepspeed-mpi";
+
+class MegatronDeepSpeed final : public Framework {
+ public:
+  MegatronDeepSpeed()
+      : Framework(LaunchStack::kMegatronDeepSpeed, Launcher::kMegatronDeepSpeed,
+                  std::string(kDeepSpeedConfigFile)) {}
+
+  bool detects_script(std::string_view text) const override {
+    return text.find("--deepspeed") != std::string_view::npos;
+  }
+  Result<ImportedPlan> read_command(LaunchCommand command, const LaunchFile&,
+                                    const std::vector<LaunchFile>& files,
+                                    const ImportInputs& inputs) const override {
+    return import_deepspeed(std::move(command), files, inputs);
+  }
+  bool is_outside(std::string_view option) const override {
+    return is_outside_megatron(option) || matches_any(option, kMoreOutside);
+  }
+
+  Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,
+                                        const StackSpec&) const override {
+    TPSIM_TRY(const LaunchOptions options, deepspeed_settings(file));
+    return std::vector<LaunchFile>{
+        shell_file(stack(), file, size, options, ordered_kernels_line(file.plan)),
+        {files().back(), deepspeed_json(file)}};
+  }
+  std::string start_command(const ModelSpec&, const std::string& job) const override {
+    return torchrun_command(job, "pretrain_gpt.py");
+  }
+
+  std::string_view judge() const override { return "megatron-deepspeed"; }
+};
+
+}  // namespace
+
+const Framework& megatron_deepspeed() {
+  static const MegatronDeepSpeed framework;
+  return framework;
+}
+
+}  // namespace tpsim
