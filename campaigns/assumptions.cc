@@ -90,6 +90,16 @@ Error wrong_text(const AssumptionRow& row, std::string_view text) {
                    fmt::format("write it as \"{}\"", assumption_text(row, example)));
 }
 
+Result<double> checked_assumption(const AssumptionRow& row, double value) {
+  const bool whole = !row.whole || value == std::floor(value);
+  if (!(value >= row.least && value <= row.most) || !whole) {
+    return bad_input(fmt::format("{} is out of range: it must be {} from {} to {}",
+                                 assumption_text(row, value),
+                                 row.whole ? "a whole number" : "a number", row.least, row.most));
+  }
+  return value;
+}
+
 }  // namespace
 
 std::span<const AssumptionRow> assumption_rows() { return kRows; }
@@ -107,16 +117,14 @@ std::string option_of(Assumption assumption) {
 Result<double> parse_assumption(const AssumptionRow& row, std::string_view text) {
   const auto leading = leading_number(text);
   if (!leading) return wrong_text(row, text);
-  const double value = leading->value;
   std::string_view unit = text.substr(leading->length);
   while (unit.starts_with(' ')) unit.remove_prefix(1);
-  if (unit != row.unit) return wrong_text(row, text);
-  const bool whole = !row.whole || value == std::floor(value);
-  if (!(value >= row.least && value <= row.most) || !whole) {
-    return bad_input(fmt::format("{} is out of range: it must be {} from {} to {}", text,
-                                 row.whole ? "a whole number" : "a number", row.least, row.most));
-  }
-  return value;
+  return unit == row.unit ? checked_assumption(row, leading->value) : wrong_text(row, text);
+}
+
+Result<double> assumption_value(const AssumptionRow& row, double value) {
+  return *row.unit == '\0' ? checked_assumption(row, value)
+                           : wrong_text(row, fmt::format("{}", value));
 }
 
 std::string assumption_text(const AssumptionRow& row, double value) {

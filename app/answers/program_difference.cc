@@ -9,7 +9,7 @@ namespace tpsim::app {
 namespace {
 
 constexpr double kSameTime = 1e-6;  // relative
-constexpr auto kMicroBatchPhases = all_up_to<ProgramPhase::kAccumulate>();
+constexpr auto kMicroBatchPhases = all_up_to<Phase::kAccumulate>();
 
 bool is_memory(const IssuedEvent& event) {
   return std::holds_alternative<IssuedMemory>(event.what);
@@ -35,7 +35,7 @@ struct NamedEvent {
   std::string identity;
 };
 
-std::vector<NamedEvent> events_of(const PartProgram& part, ProgramPhase phase) {
+std::vector<NamedEvent> events_of(const PartProgram& part, Phase phase) {
   std::vector<NamedEvent> events;
   for (const PhaseProgram& program : part.phases) {
     if (program.phase != phase) continue;
@@ -93,7 +93,7 @@ std::vector<EventDifference> differences(const std::vector<NamedEvent>& a,
 
 Seconds time_of(const PartProgram& part) {
   Seconds time;
-  for (const ProgramPhase phase : kMicroBatchPhases) {
+  for (const Phase phase : kMicroBatchPhases) {
     for (const NamedEvent& one : events_of(part, phase)) {
       if (one.event.stream != Stream::kHost) time += one.event.time;
     }
@@ -116,7 +116,7 @@ const PartProgram* same_part(const PartProgram& part, const Programs& programs) 
 
 PartDifference difference(const PartProgram& a, const PartProgram& b) {
   PartDifference part{.part = a.part, .block = a.block, .is_recomputed = a.is_recomputed};
-  for (const ProgramPhase phase : all_of<ProgramPhase>()) {
+  for (const Phase phase : all_of<Phase>()) {
     PhaseDifference found{phase, differences(events_of(a, phase), events_of(b, phase))};
     if (!found.events.empty()) part.phases.push_back(std::move(found));
   }

@@ -22,7 +22,7 @@ struct EventDifference {
 };
 
 struct PhaseDifference {
-  ProgramPhase phase{};
+  Phase phase{};
   std::vector<EventDifference> events;  // in order; without allocations
 };
 

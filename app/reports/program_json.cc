@@ -65,8 +65,8 @@ JsonValue event_json(const EventDifference& one) {
 }
 
 // Returns a phase of a program, or the differences of a phase.
-template <class Phase>
-JsonValue phase_json(const Phase& phase) {
+template <class Shown>
+JsonValue phase_json(const Shown& phase) {
   return json_object(
       {{"phase", name_of(phase.phase)},
        {"events", json_array(phase.events, [](const auto& event) { return event_json(event); })}});

@@ -23,40 +23,50 @@ namespace {
 
 constexpr const char* kWhere = "request";
 
-Result<std::string> text_of(const JsonMember& member) {
+Result<std::string> member_text(const JsonMember& member) {
   if (const auto* text = member.value.as<std::string>()) return *text;
   return bad_input(fmt::format("'{}' is {}, not text", member.key, kind_of(member.value)), kWhere);
 }
 
-// A value of an option. `text` is the value as on the command line.
-struct CallValue {
-  std::string text;
-  std::vector<double> numbers = {};  // empty unless all values are numbers
-};
-
-Result<CallValue> value_of(const JsonMember& member) {
+Result<OptionValue> value_of(const JsonMember& member) {
   const JsonValue& value = member.value;
-  if (const auto* text = value.as<std::string>()) return CallValue{*text};
-  if (const auto* is_on = value.as<bool>()) return CallValue{*is_on ? "on" : "off"};
+  if (const auto* text = value.as<std::string>()) return OptionValue(*text);
+  if (const auto* is_on = value.as<bool>()) return OptionValue(*is_on);
   if (const auto* whole = value.as<std::int64_t>()) {
-    return CallValue{std::to_string(*whole), {static_cast<double>(*whole)}};
+    return OptionValue(static_cast<double>(*whole));
   }
-  if (const auto* number = value.as<double>())
-    return CallValue{fmt::format("{}", *number), {*number}};
-  const auto* list = value.as<JsonValue::Array>();
-  if (list == nullptr) {
-    return bad_input(
-        fmt::format("'{}' is {}, not a text, number, switch or list", member.key, kind_of(value)),
-        kWhere);
+  if (const auto* number = value.as<double>()) return OptionValue(*number);
+  return bad_input(
+      fmt::format("'{}' is {}, not a text, number, switch or list", member.key, kind_of(value)),
+      kWhere);
+}
+
+// Sets an option that takes a value. A single text is read as on the command line.
+Status set_option(Opt opt, const JsonMember& member, Arguments& arguments) {
+  if (const auto* text = member.value.as<std::string>()) {
+    arguments.set(opt, *text);
+    return Ok{};
   }
-  CallValue all;
-  for (const JsonValue& one : *list) {
-    TPSIM_TRY(const CallValue next, value_of({member.key, one}));
-    all.text += (all.text.empty() ? "" : ",") + next.text;
-    all.numbers.insert(all.numbers.end(), next.numbers.begin(), next.numbers.end());
+  std::vector<OptionValue> values;
+  if (const auto* list = member.value.as<JsonValue::Array>()) {
+    for (const JsonValue& one : *list) {
+      TPSIM_TRY(values.emplace_back(), value_of({member.key, one}));
+    }
+  } else {
+    TPSIM_TRY(values.emplace_back(), value_of(member));
   }
-  if (all.numbers.size() != list->size()) all.numbers.clear();
-  return all;
+  arguments.set(opt, std::move(values));
+  return Ok{};
+}
+
+Status set_switch(const CallRow& row, Opt opt, const JsonMember& member, Arguments& arguments) {
+  const auto* is_on = member.value.as<bool>();
+  if (is_on == nullptr) {
+    return bad_input(fmt::format("{} is a switch: its value must be true or false", member.key),
+                     std::string(row.name));
+  }
+  if (*is_on) arguments.set(opt, "");
+  return Ok{};
 }
 
 Result<CallRequest> request_of(const JsonValue& document) {
@@ -85,12 +95,13 @@ Result<CallRequest> request_of(const JsonValue& document) {
       request.options = *options;
     }
     if (name == "call" || name == "path") {
-      TPSIM_TRY(std::string text, text_of(member));
+      TPSIM_TRY(std::string text, member_text(member));
       (name == "call" ? request.call : request.path.emplace()) = std::move(text);
     }
     if (name == "plan") {
       const auto* text = member.value.as<std::string>();
-      request.plan = text != nullptr ? *text : to_text(member.value);
+      TPSIM_TRY(request.plan,
+                text != nullptr ? parse_json(*text, "plan") : Result<JsonValue>(member.value));
     }
   }
   return request;
@@ -116,25 +127,14 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
       row.command ? call_keywords(*row.command) : std::vector<CallKeyword>();
   const std::vector<std::string_view> names = texts_of(keywords, &CallKeyword::name);
   for (const JsonMember& member : request.options) {
-    TPSIM_TRY(const CallValue value, value_of(member));
     const auto found = std::find_if(keywords.begin(), keywords.end(),
                                     [&](const CallKeyword& one) { return one.name == member.key; });
     if (found == keywords.end()) {
       return bad_input(fmt::format("does not accept the option {}", member.key),
                        std::string(row.name), meant(nearest(member.key, names)));
     }
-    const bool is_switch = found->value.empty();
-    if (is_switch && value.text != "on" && value.text != "off") {
-      return bad_input(fmt::format("{} is a switch: its value must be true or false", member.key),
-                       std::string(row.name));
-    }
-    if (is_switch && value.text == "on") arguments.set(found->opt, "");
-    if (is_switch) continue;
-    if (value.numbers.empty()) {
-      arguments.set(found->opt, value.text);
-    } else {
-      arguments.set(found->opt, value.text, value.numbers);
-    }
+    TPSIM_TRY_STATUS(found->value.empty() ? set_switch(row, found->opt, member, arguments)
+                                          : set_option(found->opt, member, arguments));
   }
   return arguments;
 }

@@ -24,7 +24,7 @@ inline constexpr std::string_view kAnswerFormat = "tpsim-answer/1";
 struct CallRequest {
   std::string call;
   JsonValue::Object options;        // {"micro_batch": [1, 2]}; or as on the command line, "1,2"
-  std::optional<std::string> plan;  // text of a plan file
+  std::optional<JsonValue> plan;    // a plan file
   std::optional<std::string> path;  // path of the file to read
   std::function<void(double)> progress;  // gets the completed share; stops the work by
                                          // throwing

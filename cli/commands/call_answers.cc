@@ -23,14 +23,12 @@ using Answer = Result<CallAnswer>;
 
 Result<std::optional<PlanFile>> plan_of(const Request& request) {
   if (!request.plan) return std::optional<PlanFile>();
-  TPSIM_TRY(PlanFile file, parse_plan(*request.plan, "plan"));
+  TPSIM_TRY(PlanFile file, plan_from_json(*request.plan, "plan"));
   return std::optional<PlanFile>(std::move(file));
 }
 
 Answer plan_file_answer(const PlanFile& file) {
-  std::string text = to_json(file);
-  TPSIM_TRY(JsonValue document, parse_json(text, "plan"));
-  return CallAnswer{.document = std::move(document), .files = {std::move(text)}};
+  return CallAnswer{.document = plan_file_to_json(file), .files = {to_json(file)}};
 }
 
 Answer plan(const Arguments& arguments, const Request& request) {

@@ -67,11 +67,8 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
                           const PlanFile& file) {
   const std::string folder = *arguments[Opt::kJudge];
   std::vector<std::string> checkouts = {folder};
-  if (arguments.has(Opt::kCheckout)) {
-    for (const std::string_view more : listed(*arguments[Opt::kCheckout])) {
-      checkouts.emplace_back(more);
-    }
-  }
+  TPSIM_TRY(const std::vector<std::string> more, checkouts_of(arguments));
+  checkouts.insert(checkouts.end(), more.begin(), more.end());
   TPSIM_TRY(const Judgement judgement,
             judged_export(answer.stack, answer.files, file.model, file.profile, checkouts));
   if (!judgement.is_accepted) {

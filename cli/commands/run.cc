@@ -36,16 +36,17 @@ Result<double> number_of(const Arguments& arguments, Opt opt, double fallback) {
 
 Status read_betas(const Arguments& arguments, OptimizerSettings& optimizer) {
   if (!arguments.has(Opt::kBetas)) return Ok{};
-  const std::string& text = *arguments[Opt::kBetas];
   std::vector<double> betas;
-  for (const std::string_view part : listed(text)) {
-    const auto beta = parse_number<double>(part);
-    if (beta && *beta >= 0 && *beta < 1) betas.push_back(*beta);
+  for (const OptionValue& part : values_of(arguments, Opt::kBetas)) {
+    betas.push_back(parse_number<double>(text_of(part)).value_or(-1));
   }
-  if (betas.size() != 2 || listed(text).size() != 2) {
-    return option_error(Opt::kBetas,
-                        fmt::format("'{}' is not a pair of numbers from 0 to below 1", text),
-                        "write 0.9,0.95");
+  const bool are_valid =
+      std::all_of(betas.begin(), betas.end(), [](double beta) { return beta >= 0 && beta < 1; });
+  if (betas.size() != 2 || !are_valid) {
+    return option_error(
+        Opt::kBetas,
+        fmt::format("'{}' is not a pair of numbers from 0 to below 1", *arguments[Opt::kBetas]),
+        "write 0.9,0.95");
   }
   optimizer.beta1 = betas[0];
   optimizer.beta2 = betas[1];

@@ -25,9 +25,11 @@ struct Unit {
 Result<double> amount_of(const Arguments& arguments, Opt opt, std::span<const Unit> units,
                          const char* what, const char* hint) {
   const std::string& text = *arguments[opt];
-  LeadingNumber number = leading_number(text).value_or(LeadingNumber{});
+  const std::optional<double> stated =
+      arguments.values(opt) == nullptr ? std::nullopt : number_of(arguments, opt);
+  const LeadingNumber number =
+      stated ? LeadingNumber{*stated, text.size()} : leading_number(text).value_or(LeadingNumber{});
   std::string_view unit = std::string_view(text).substr(number.length);
-  if (arguments.numbers(opt) != nullptr) number.value = number_of(arguments, opt).value_or(0);
   while (unit.starts_with(' ')) unit.remove_prefix(1);
   const auto found =
       std::find_if(units.begin(), units.end(), [&](const Unit& one) { return one.name == unit; });
@@ -120,7 +122,10 @@ Result<StatedAssumptions> stated_assumptions(const Arguments& arguments) {
       stated.chooses_spares = true;
       continue;
     }
-    const Result<double> value = parse_assumption(row, *arguments[opt]);
+    const std::optional<double> number =
+        arguments.values(opt) == nullptr ? std::nullopt : number_of(arguments, opt);
+    const Result<double> value =
+        number ? assumption_value(row, *number) : parse_assumption(row, *arguments[opt]);
     if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
     stated.values[row.assumption] = *value;
   }

@@ -42,22 +42,17 @@ bool is_scaling_curve(const Arguments& arguments) {
 
 Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments) {
   std::vector<std::int64_t> counts;
-  if (arguments.numbers(Opt::kGpus) != nullptr) {
-    TPSIM_TRY(counts, integers_of(arguments, Opt::kGpus));
-    sort_and_unite(counts);
-    return counts;
-  }
   bool dots = false;
-  for (const std::string_view part : listed(*arguments[Opt::kGpus])) {
-    if (part == kDots) {
+  for (const OptionValue& value : values_of(arguments, Opt::kGpus)) {
+    if (value == OptionValue(std::string(kDots))) {
       if (dots) return option_error(Opt::kGpus, "has '...' twice", "write 64,128,...,4096");
       dots = true;
       continue;
     }
     std::vector<std::int64_t> next;
-    TPSIM_TRY_STATUS(append_range(Opt::kGpus, part, {}, next));
+    TPSIM_TRY_STATUS(append_integers(Opt::kGpus, value, {}, next));
     if (next.size() != 1 || counts.size() + 1 > kMostSizes) {
-      return option_error(Opt::kGpus, fmt::format("'{}' is not a number of GPUs", part),
+      return option_error(Opt::kGpus, fmt::format("'{}' is not a number of GPUs", text_of(value)),
                           "write 64,128,...,4096");
     }
     if (dots) {

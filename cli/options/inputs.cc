@@ -29,28 +29,29 @@ Result<std::optional<double>> dropout_of(const Arguments& arguments) {
   return dropout;
 }
 
+// Returns the values of a part that the option states. Modules of a set are one text.
+std::vector<OptionValue> part_choices(const Arguments& arguments, const PartRow& row) {
+  const Opt opt = opt_of(row.part);
+  const bool searches = arguments.command == Command::kPlan;
+  if (row.kind == FieldKind::kSet && searches) return values_in(*arguments[opt], '/');
+  const bool is_list = row.kind != FieldKind::kSet && arguments.values(opt) != nullptr;
+  return searches || is_list ? values_of(arguments, opt)
+                             : std::vector<OptionValue>{*arguments[opt]};
+}
+
 // Reads the options of software parts. `plan` accepts several values of a part, separated by
 // commas, and several sets, separated by slashes. --expert-load also accepts a file of token counts
 // per expert.
 Status read_parts(const Arguments& arguments, ScenarioRequest& request) {
-  const bool searches = arguments.command == Command::kPlan;
   for (const PartRow& row : part_rows()) {
     const Opt opt = opt_of(row.part);
     if (!arguments.has(opt)) continue;
-    const std::string& text = *arguments[opt];
-    const bool takes_numbers =
-        row.kind == FieldKind::kWordOrCount || row.kind == FieldKind::kWordOrRatio;
-    if (takes_numbers && arguments.numbers(opt) != nullptr) {
-      TPSIM_TRY(request.parts[row.part], part_numbers(row, *arguments.numbers(opt)));
-      continue;
-    }
-    const char separator = row.kind == FieldKind::kSet ? '/' : ',';
-    for (const std::string_view one :
-         searches ? listed(text, separator) : std::vector<std::string_view>{text}) {
+    for (const OptionValue& one : part_choices(arguments, row)) {
+      const auto* text = std::get_if<std::string>(&one);
       std::error_code ignored;
-      const bool is_file = row.part == StackPart::kExpertLoad && !parse_value(row, one).ok() &&
-                           std::filesystem::exists(std::string(one), ignored);
-      if (is_file) request.expert_counts = one;
+      const bool is_file = row.part == StackPart::kExpertLoad && text != nullptr &&
+                           !parse_value(row, *text).ok() && std::filesystem::exists(*text, ignored);
+      if (is_file) request.expert_counts = *text;
       TPSIM_TRY(const std::int64_t value,
                 is_file ? Result<std::int64_t>(kCountedLoad) : part_value(row, one));
       request.parts[row.part].push_back(value);
@@ -171,8 +172,13 @@ Result<AcceptedRisk> accepted_risk(const Arguments& arguments) {
 
 Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt) {
   if (!arguments.has(opt)) return std::vector<SettingValue>();
-  Result<std::vector<SettingValue>> values = parse_settings(*arguments[opt]);
-  if (!values.ok()) return option_error(opt, values.error().message, values.error().hint);
+  std::vector<SettingValue> values;
+  for (const OptionValue& one : values_of(arguments, opt)) {
+    TPSIM_TRY(const std::string text, word_of(opt, one));
+    const Result<std::vector<SettingValue>> some = parse_settings(text);
+    if (!some.ok()) return option_error(opt, some.error().message, some.error().hint);
+    values.insert(values.end(), some->begin(), some->end());
+  }
   return values;
 }
 

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "campaigns/assumptions.h"
@@ -204,8 +205,12 @@ std::string_view written_instead(std::string_view name);
 // for --offload params. Empty for other values.
 std::string_view possible_instead(std::string_view option, std::string_view value);
 
+// One value of an option: a text of the command line, or a text, number or switch of a program.
+using OptionValue = std::variant<std::string, double, bool>;
+std::string text_of(const OptionValue& value);  // for messages
+
 // Parsed command line, with one text per option. The text of a switch is empty. Requests of
-// programs state numbers as numbers.
+// programs state values.
 class Arguments {
  public:
   Command command{};
@@ -225,21 +230,17 @@ class Arguments {
   const std::optional<std::string>& operator[](Opt opt) const {
     return texts_[static_cast<std::size_t>(opt)];
   }
-  // Returns the numbers of an option that was set by numbers; null if it was set by a text.
-  const std::vector<double>* numbers(Opt opt) const {
-    const auto found = numbers_.find(opt);
-    return found == numbers_.end() ? nullptr : &found->second;
+  // Returns the values of an option that was set by values; null if it was set by a text.
+  const std::vector<OptionValue>* values(Opt opt) const {
+    const auto found = values_.find(opt);
+    return found == values_.end() ? nullptr : &found->second;
   }
   void set(Opt opt, std::string text) { texts_[static_cast<std::size_t>(opt)] = std::move(text); }
-  // `text` is for messages.
-  void set(Opt opt, std::string text, std::vector<double> numbers) {
-    set(opt, std::move(text));
-    numbers_[opt] = std::move(numbers);
-  }
+  void set(Opt opt, std::vector<OptionValue> values);
 
  private:
   std::array<std::optional<std::string>, kOptCount> texts_;
-  std::map<Opt, std::vector<double>> numbers_;
+  std::map<Opt, std::vector<OptionValue>> values_;
 };
 
 }  // namespace tpsim::cli

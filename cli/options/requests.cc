@@ -22,13 +22,14 @@ constexpr std::array kSingleOnly = {opt_of(Setting::kStageLayers), Opt::kCountEm
 Result<std::map<std::string, std::string>> given_variables(const Arguments& arguments) {
   std::map<std::string, std::string> given;
   if (!arguments.has(Opt::kSet)) return given;
-  for (const std::string_view part : listed(*arguments[Opt::kSet])) {
+  for (const OptionValue& value : values_of(arguments, Opt::kSet)) {
+    TPSIM_TRY(const std::string part, word_of(Opt::kSet, value));
     const std::size_t equals = part.find('=');
-    if (equals == 0 || equals == std::string_view::npos) {
+    if (equals == 0 || equals == std::string::npos) {
       return option_error(Opt::kSet, fmt::format("'{}' is not NAME=VALUE", part),
                           "write NNODES=4,TP=2");
     }
-    given[std::string(part.substr(0, equals))] = std::string(part.substr(equals + 1));
+    given[part.substr(0, equals)] = part.substr(equals + 1);
   }
   return given;
 }
@@ -138,12 +139,17 @@ Result<ImportRequest> import_request(const Arguments& arguments) {
   TPSIM_TRY(inputs.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch), 0));
   inputs.assumes_harmless = arguments.has(Opt::kAssumeHarmless);
   inputs.runs_code = arguments.has(Opt::kRunCode);
-  if (arguments.has(Opt::kCheckout)) {
-    for (const std::string_view folder : listed(*arguments[Opt::kCheckout])) {
-      inputs.checkouts.emplace_back(folder);
-    }
-  }
+  TPSIM_TRY(inputs.checkouts, checkouts_of(arguments));
   return request;
+}
+
+Result<std::vector<std::string>> checkouts_of(const Arguments& arguments) {
+  std::vector<std::string> folders;
+  if (!arguments.has(Opt::kCheckout)) return folders;
+  for (const OptionValue& folder : values_of(arguments, Opt::kCheckout)) {
+    TPSIM_TRY(folders.emplace_back(), word_of(Opt::kCheckout, folder));
+  }
+  return folders;
 }
 
 Result<RunsRequest> runs_request(const Arguments& arguments) {

@@ -35,6 +35,8 @@ Result<ImportRequest> import_request(const Arguments& arguments);
 Result<RunsRequest> runs_request(const Arguments& arguments);
 Result<CalibrateRequest> calibrate_request(const Arguments& arguments);
 
+Result<std::vector<std::string>> checkouts_of(const Arguments& arguments);
+
 // Returns the framework that --to or --from names.
 Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt);
 

@@ -22,20 +22,25 @@ Error out_of_range(Opt opt, std::string_view text, ValueRange range) {
       opt, fmt::format("{} is out of range: from {} to {}", text, range.least, range.most));
 }
 
-// Checks whole numbers that a program stated.
-Result<std::vector<std::int64_t>> whole_numbers(Opt opt, const std::vector<double>& numbers,
-                                                ValueRange range) {
-  std::vector<std::int64_t> all;
-  for (const double number : numbers) {
-    if (number != std::floor(number)) {
-      return option_error(opt, fmt::format("'{}' is not a whole number", number));
-    }
-    const bool fits =
-        number >= static_cast<double>(range.least) && number <= static_cast<double>(range.most);
-    if (!fits) return out_of_range(opt, fmt::format("{:.0f}", number), range);
-    all.push_back(static_cast<std::int64_t>(number));
+// Checks a whole number that a program stated.
+Result<std::int64_t> whole_number(Opt opt, double number, ValueRange range) {
+  if (number != std::floor(number)) {
+    return option_error(opt, fmt::format("'{}' is not a whole number", number));
   }
-  return all;
+  const bool fits =
+      number >= static_cast<double>(range.least) && number <= static_cast<double>(range.most);
+  if (!fits) return out_of_range(opt, fmt::format("{:.0f}", number), range);
+  return static_cast<std::int64_t>(number);
+}
+
+// Returns the value of a setting or part with two values that a program stated as true, false, 1 or
+// 0; nothing for other values.
+std::optional<std::int64_t> switched(const FieldFacts& field, const OptionValue& value) {
+  if (field.kind != FieldKind::kSwitch) return std::nullopt;
+  if (const auto* is_on = std::get_if<bool>(&value)) return *is_on ? 1 : 0;
+  const auto* number = std::get_if<double>(&value);
+  const bool is_bit = number != nullptr && (*number == 0 || *number == 1);
+  return is_bit ? std::optional(static_cast<std::int64_t>(*number)) : std::nullopt;
 }
 
 Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange range) {
@@ -49,18 +54,6 @@ Result<std::int64_t> parse_integer(Opt opt, std::string_view text, ValueRange ra
     return out_of_range(opt, text, range);
   }
   return value;
-}
-
-}  // namespace
-
-std::vector<std::string_view> listed(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
 }
 
 Status append_range(Opt opt, std::string_view text, ValueRange range,
@@ -79,6 +72,47 @@ Status append_range(Opt opt, std::string_view text, ValueRange range,
     return option_error(opt, fmt::format("'{}' spans more than {} values", text, kLongestRange));
   }
   for (std::int64_t value = first; value <= last; ++value) out.push_back(value);
+  return Ok{};
+}
+
+}  // namespace
+
+std::string text_of(const OptionValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* is_on = std::get_if<bool>(&value)) return *is_on ? "on" : "off";
+  return fmt::format("{}", std::get<double>(value));
+}
+
+void Arguments::set(Opt opt, std::vector<OptionValue> values) {
+  set(opt, joined_text(values, ",", [](const OptionValue& value) { return cli::text_of(value); }));
+  values_[opt] = std::move(values);
+}
+
+std::vector<OptionValue> values_in(std::string_view text, char separator) {
+  std::vector<OptionValue> parts;
+  for (;;) {
+    const std::size_t end = text.find(separator);
+    parts.emplace_back(std::string(text.substr(0, end)));
+    if (end == std::string_view::npos) return parts;
+    text.remove_prefix(end + 1);
+  }
+}
+
+std::vector<OptionValue> values_of(const Arguments& arguments, Opt opt) {
+  const auto* stated = arguments.values(opt);
+  return stated != nullptr ? *stated : values_in(*arguments[opt], ',');
+}
+
+Result<std::string> word_of(Opt opt, const OptionValue& value) {
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return option_error(opt, fmt::format("'{}' is not a text", text_of(value)));
+}
+
+Status append_integers(Opt opt, const OptionValue& value, ValueRange range,
+                       std::vector<std::int64_t>& out) {
+  const auto* number = std::get_if<double>(&value);
+  if (number == nullptr) return append_range(opt, text_of(value), range, out);
+  TPSIM_TRY(out.emplace_back(), whole_number(opt, *number, range));
   return Ok{};
 }
 
@@ -106,9 +140,8 @@ Result<std::vector<std::int64_t>> integers_of(const Arguments& arguments, Opt op
                                               ValueRange range) {
   std::vector<std::int64_t> values;
   if (!arguments.has(opt)) return values;
-  if (const auto* numbers = arguments.numbers(opt)) return whole_numbers(opt, *numbers, range);
-  for (const std::string_view part : listed(*arguments[opt])) {
-    TPSIM_TRY_STATUS(append_range(opt, part, range, values));
+  for (const OptionValue& value : values_of(arguments, opt)) {
+    TPSIM_TRY_STATUS(append_integers(opt, value, range, values));
   }
   return values;
 }
@@ -124,8 +157,9 @@ Result<std::vector<std::size_t>> chosen_names(const Arguments& arguments, Opt op
                                               std::span<const std::string_view> names) {
   std::vector<std::size_t> indices;
   if (!arguments.has(opt)) return indices;
-  for (const std::string_view part : listed(*arguments[opt])) {
-    const Result<std::size_t> index = choose("value", part, names);
+  for (const OptionValue& value : values_of(arguments, opt)) {
+    TPSIM_TRY(const std::string word, word_of(opt, value));
+    const Result<std::size_t> index = choose("value", word, names);
     if (!index.ok()) return option_error(opt, index.error().message, index.error().hint);
     indices.push_back(*index);
   }
@@ -143,7 +177,13 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
     sort_and_unite(choices.values);
     return choices;
   }
-  for (const std::string_view part : listed(*arguments[opt])) {
+  for (const OptionValue& one : values_of(arguments, opt)) {
+    if (const auto value = switched(row, one)) {
+      choices.values.push_back(*value);
+      continue;
+    }
+    TPSIM_TRY(const std::string word, word_of(opt, one));
+    const std::string_view part = word;
     const std::size_t colon = part.find(':');
     const Result<std::int64_t> value = parse_value(row, part.substr(0, colon));
     if (!value.ok()) {
@@ -166,38 +206,33 @@ Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setti
   return choices;
 }
 
-Result<std::vector<std::int64_t>> part_numbers(const PartRow& row,
-                                               const std::vector<double>& numbers) {
-  if (row.kind == FieldKind::kWordOrCount) {
-    return whole_numbers(opt_of(row.part), numbers, {1, row.most});
-  }
-  std::vector<std::int64_t> values;
-  for (const double number : numbers) {
-    const std::optional<std::int64_t> value = ratio_value(number);
-    if (!value) {
-      return option_error(opt_of(row.part), fmt::format("{} is not a number from 1 on", number));
+Result<std::int64_t> part_value(const PartRow& row, const OptionValue& stated) {
+  const Opt opt = opt_of(row.part);
+  if (const auto value = switched(row, stated)) return *value;
+  if (const auto* number = std::get_if<double>(&stated)) {
+    if (row.kind == FieldKind::kWordOrCount) return whole_number(opt, *number, {1, row.most});
+    if (row.kind == FieldKind::kWordOrRatio) {
+      if (const auto value = ratio_value(*number)) return *value;
+      return option_error(opt, fmt::format("{} is not a number from 1 on", *number));
     }
-    values.push_back(*value);
   }
-  return values;
-}
-
-Result<std::int64_t> part_value(const PartRow& row, std::string_view text) {
+  TPSIM_TRY(const std::string text, word_of(opt, stated));
   Result<std::int64_t> value = parse_value(row, text);
   if (value.ok()) return value;
   std::string hint = value.error().hint;
   if (row.part == StackPart::kExpertLoad) {
     hint += "; or a file with the token count of each expert";
   }
-  const std::string_view instead = possible_instead(row_of(opt_of(row.part)).name, text);
+  const std::string_view instead = possible_instead(row_of(opt).name, text);
   if (!instead.empty()) hint = instead;
-  return option_error(opt_of(row.part), value.error().message, std::move(hint));
+  return option_error(opt, value.error().message, std::move(hint));
 }
 
 std::optional<double> number_of(const Arguments& arguments, Opt opt) {
-  const std::vector<double>* numbers = arguments.numbers(opt);
-  if (numbers == nullptr) return parse_number<double>(*arguments[opt]);
-  return numbers->size() == 1 ? std::optional(numbers->front()) : std::nullopt;
+  const std::vector<OptionValue>* values = arguments.values(opt);
+  if (values == nullptr) return parse_number<double>(*arguments[opt]);
+  const auto* number = values->size() == 1 ? std::get_if<double>(&values->front()) : nullptr;
+  return number == nullptr ? std::nullopt : std::optional(*number);
 }
 
 Result<std::optional<double>> probability_of(const Arguments& arguments, Opt opt) {

@@ -26,11 +26,16 @@ void sort_and_unite(std::vector<T>& values) {
   values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
-// Splits "2,4,8-16" at commas.
-std::vector<std::string_view> listed(std::string_view text, char separator = ',');
-// Appends the values of "4", or of the range "1-4".
-Status append_range(Opt opt, std::string_view text, ValueRange range,
-                    std::vector<std::int64_t>& out);
+// Returns the parts of a text that `separator` separates.
+std::vector<OptionValue> values_in(std::string_view text, char separator);
+// Returns the values of an option that a program stated, or else the parts of its text, "2,4,8-16".
+// The option must be given.
+std::vector<OptionValue> values_of(const Arguments& arguments, Opt opt);
+// Returns a text of values_of(). Error if the program stated a number or switch.
+Result<std::string> word_of(Opt opt, const OptionValue& value);
+// Appends a whole number, or the values of "4" or of the range "1-4".
+Status append_integers(Opt opt, const OptionValue& value, ValueRange range,
+                       std::vector<std::int64_t>& out);
 
 // Returns an integer; `fallback` if the option is absent.
 Result<std::int64_t> integer_of(const Arguments& arguments, Opt opt, std::int64_t fallback,
@@ -59,11 +64,8 @@ struct SettingChoices {
 };
 Result<SettingChoices> setting_choices(const Arguments& arguments, Setting setting);
 
-// Parses the value of a software part.
-Result<std::int64_t> part_value(const PartRow& row, std::string_view text);
-// Checks counts or ratios of a software part that accepts them.
-Result<std::vector<std::int64_t>> part_numbers(const PartRow& row,
-                                               const std::vector<double>& numbers);
+// Returns the value of a software part.
+Result<std::int64_t> part_value(const PartRow& row, const OptionValue& stated);
 
 // Returns the number that a given option states; nothing if its text is not a number.
 std::optional<double> number_of(const Arguments& arguments, Opt opt);

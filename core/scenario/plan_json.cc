@@ -106,13 +106,19 @@ Status save_plan(const std::filesystem::path& path, const PlanFile& file) {
 
 Result<PlanFile> parse_plan(std::string_view text, const std::string& file) {
   TPSIM_TRY(const JsonValue root, parse_json(text, file));
+  return plan_from_json(root, file);
+}
+
+Result<PlanFile> plan_from_json(const JsonValue& root, const std::string& file) {
   TPSIM_TRY(const PlanFile plan, spec_from_json<PlanFile>(root, file, kFileFields));
   TPSIM_TRY_STATUS(at_file(validate(plan.model), file));
   TPSIM_TRY_STATUS(at_file(validate(plan.plan, plan.model), file));
   return plan;
 }
 
-std::string to_json(const PlanFile& file) { return to_text(json_from_spec(file, kFileFields)); }
+JsonValue plan_file_to_json(const PlanFile& file) { return json_from_spec(file, kFileFields); }
+
+std::string to_json(const PlanFile& file) { return to_text(plan_file_to_json(file)); }
 
 JsonValue plan_to_json(const Plan& plan) { return json_from_spec(plan, kPlanFields); }
 

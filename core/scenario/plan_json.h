@@ -17,8 +17,10 @@ Result<PlanFile> read_plan(const std::filesystem::path& path);
 // Writes a plan with paths that read_plan() resolves from any working directory.
 Status save_plan(const std::filesystem::path& path, const PlanFile& file);
 Result<PlanFile> parse_plan(std::string_view text, const std::string& file);
+Result<PlanFile> plan_from_json(const JsonValue& root, const std::string& file);
 
 std::string to_json(const PlanFile& file);
+JsonValue plan_file_to_json(const PlanFile& file);
 
 // Returns only the keys of the plan, in order, for documents that contain plans.
 JsonValue plan_to_json(const Plan& plan);

@@ -50,7 +50,7 @@ void stop_recompute_early(LoweredLayer& layer, const LayerInputs& inputs) {
   const bool is_recomputed =
       layer.kind == LayerKind::kBlock && inputs.plan.recompute == Recompute::kFull;
   if (!is_recomputed || !stops_early(inputs.scenario.stack, inputs.block)) return;
-  Events& events = layer.phase(LayerPhase::kBackward).events;
+  Events& events = layer.phase(Phase::kBackward).events;
   const auto [first, last] = skipped_events(layer, events);
   Events kept;
   for (std::size_t i = 0; i < events.size(); ++i) {

@@ -152,7 +152,7 @@ class RoutingWork {
 void add_routing(LoweredLayer& layer, const LayerInputs& inputs) {
   if (!has_experts(inputs.block)) return;
   const RoutingWork routing(inputs);
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     rewrite(layer, phase, [&](const LoweredEvent& event, std::vector<LoweredEvent>& events) {
       events.push_back(event);
       if (event.kind == Kind::kOp) routing.add_after(layer.ops[event.index], layer, events);
@@ -173,8 +173,8 @@ void issue_launches(LoweredLayer& layer, const LayerInputs& inputs) {
   add_routing(layer, inputs);
   if (layer.kind != LayerKind::kBlock) return;
   const HostOfBlock block = host_of_block(inputs);
-  spread(layer.phase(LayerPhase::kForward), block.forward);
-  spread(layer.phase(LayerPhase::kBackward), block.backward);
+  spread(layer.phase(Phase::kForward), block.forward);
+  spread(layer.phase(Phase::kBackward), block.backward);
 }
 
 }  // namespace tpsim

@@ -45,7 +45,7 @@ HeadCopies copies_of(const StackSpec& stack, const Plan& plan) {
 
 std::int64_t logits_of(const LoweredLayer& layer) {
   std::int64_t logits = 0;
-  for_each_op(layer, LayerPhase::kForward, [&](const LoweredOp& op) {
+  for_each_op(layer, Phase::kForward, [&](const LoweredOp& op) {
     if (op.key.kind == OpKind::kVocabMax)
       logits = dim_of(op.key, RowDim::kRows) * dim_of(op.key, RowDim::kCols);
   });
@@ -69,8 +69,8 @@ void gather_logits(LoweredLayer& head, const Plan& plan, std::int64_t logits) {
     if (is_loss && !std::exchange(is_gathered, true)) events.push_back(added(head, gather));
     events.push_back(event);
   };
-  rewrite(head, LayerPhase::kForward, gather_before_loss);
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+  rewrite(head, Phase::kForward, gather_before_loss);
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     for_each_op(head, phase, [&](LoweredOp& op) {
       if (op.label.part == ModelPart::kLoss) op.repeats = whole;
     });

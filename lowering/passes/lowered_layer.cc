@@ -17,36 +17,6 @@ Kind kind_of(ProgramEvent::Kind kind) {
   return Kind::kFree;
 }
 
-LayerPhase phase_of(Phase phase) {
-  switch (phase) {
-    case Phase::kForward: return LayerPhase::kForward;
-    case Phase::kBackward: return LayerPhase::kBackward;
-    case Phase::kWeightGradient: return LayerPhase::kWeightGradient;
-    case Phase::kAccumulate: break;
-  }
-  return LayerPhase::kAccumulate;
-}
-
-// Returns the layer with the records of a program, without events.
-LoweredLayer with_records(LayerKind kind, const Program& program) {
-  LoweredLayer layer;
-  layer.kind = kind;
-  for (const OpRecord& op : program.ops) layer.ops.push_back({op});
-  for (const CollectiveRecord& record : program.collectives) layer.collectives.push_back({record});
-  for (const AllocationRecord& made : program.allocations) layer.allocations.push_back({made});
-  return layer;
-}
-
-std::vector<LoweredEvent> events_between(const Program& program, std::size_t begin,
-                                         std::size_t end) {
-  std::vector<LoweredEvent> events;
-  events.reserve(end - begin);
-  for (std::size_t i = begin; i < end; ++i) {
-    events.push_back({kind_of(program.events[i].kind), true, program.events[i].index});
-  }
-  return events;
-}
-
 template <class Record>
 LoweredEvent append(std::vector<Record>& records, const Record& record, Kind kind) {
   records.push_back(record);
@@ -112,27 +82,24 @@ double allocated_bytes(const LoweredAllocation& made, const AllocationRounding& 
 }
 
 LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace) {
-  LoweredLayer layer = with_records(kind, trace.program);
-  for (const Phase phase :
-       {Phase::kForward, Phase::kBackward, Phase::kWeightGradient, Phase::kAccumulate}) {
+  const Program& program = trace.program;
+  LoweredLayer layer;
+  layer.kind = kind;
+  for (const OpRecord& op : program.ops) layer.ops.push_back({op});
+  for (const CollectiveRecord& record : program.collectives) layer.collectives.push_back({record});
+  for (const AllocationRecord& made : program.allocations) layer.allocations.push_back({made});
+  for (const Phase phase : all_of<Phase>()) {
     const auto [begin, end] = trace.span(phase);
-    layer.phase(phase_of(phase)).events = events_between(trace.program, begin, end);
+    std::vector<LoweredEvent>& events = layer.phase(phase).events;
+    events.reserve(end - begin);
+    for (std::size_t i = begin; i < end; ++i) {
+      events.push_back({kind_of(program.events[i].kind), true, program.events[i].index});
+    }
   }
-  for (std::size_t i = trace.backward; i < trace.recompute_end; ++i) {
-    const ProgramEvent& event = trace.program.events[i];
-    if (event.kind == ProgramEvent::Kind::kOp) layer.ops[event.index].runs_again = true;
+  for (std::size_t i = trace.span(Phase::kBackward).begin; i < trace.recompute_end; ++i) {
+    if (program.events[i].kind != ProgramEvent::Kind::kOp) continue;
+    layer.ops[program.events[i].index].runs_again = true;
   }
-  return layer;
-}
-
-LoweredLayer as_traced(LayerKind kind, const StepEndTrace& trace) {
-  LoweredLayer layer = with_records(kind, trace.program);
-  const auto read = [&](LayerPhase phase, std::size_t begin, std::size_t end) {
-    layer.phase(phase).events = events_between(trace.program, begin, end);
-  };
-  read(LayerPhase::kAllocate, 0, trace.clear);
-  read(LayerPhase::kClearGradients, trace.clear, trace.reduce);
-  read(LayerPhase::kUpdate, trace.reduce, trace.end);
   return layer;
 }
 
@@ -164,10 +131,9 @@ void hold(LoweredLayer& layer, std::vector<LoweredEvent>& events, Moment to, dou
   put(layer, to, memory.to);
 }
 
-bool keeps_saved_tensors(const LoweredLayer& layer, const Plan& plan, LayerPhase phase) {
-  if (layer.kind != LayerKind::kBlock) return phase == LayerPhase::kForward;
-  return phase ==
-         (plan.recompute == Recompute::kFull ? LayerPhase::kBackward : LayerPhase::kForward);
+bool keeps_saved_tensors(const LoweredLayer& layer, const Plan& plan, Phase phase) {
+  if (layer.kind != LayerKind::kBlock) return phase == Phase::kForward;
+  return phase == (plan.recompute == Recompute::kFull ? Phase::kBackward : Phase::kForward);
 }
 
 }  // namespace tpsim

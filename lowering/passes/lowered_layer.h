@@ -111,25 +111,6 @@ struct LoweredEvent {
   std::uint32_t index = 0;  // into the vector of LoweredLayer for this kind
 };
 
-enum class LayerPhase : std::uint8_t {
-  // Once per micro-batch.
-  kForward,
-  kRecompute,  // forward ops that run again before backward, if the trace does not contain them
-  kBackward,
-  kWeightGradient,  // the wgrad GEMMs, if the schedule splits the backward
-  kAccumulate,      // after the backward of the chunk: adds gradients in separate buffers to the
-                    // accumulation buffer
-  // Once per step.
-  kClearGradients,
-  kUpdate,  // reduces gradients, updates and gathers weights
-  // Once per run.
-  kAllocate,  // weights, gradients and optimizer state
-};
-template <>
-inline constexpr auto kEnumNames<LayerPhase> = words<8>(
-    "forward recompute backward weight_gradient accumulate clear_gradients update allocate");
-inline constexpr std::size_t kLayerPhaseCount = 8;
-
 struct LoweredPhase {
   std::vector<LoweredEvent> events;
   Seconds host_per_event = {};  // host time before each first event, besides launches
@@ -142,17 +123,14 @@ struct LoweredLayer {
   std::vector<LoweredCopy> copies;
   std::vector<HostWork> host;
   std::vector<LoweredAllocation> allocations;
-  std::array<LoweredPhase, kLayerPhaseCount> phases;
+  std::array<LoweredPhase, kPhaseCount> phases;
 
-  LoweredPhase& phase(LayerPhase which) { return phases[static_cast<std::size_t>(which)]; }
-  const LoweredPhase& phase(LayerPhase which) const {
-    return phases[static_cast<std::size_t>(which)];
-  }
+  LoweredPhase& phase(Phase which) { return phases[static_cast<std::size_t>(which)]; }
+  const LoweredPhase& phase(Phase which) const { return phases[static_cast<std::size_t>(which)]; }
 };
 
-// Return the traced layer without changes.
+// Returns the traced layer without changes.
 LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace);
-LoweredLayer as_traced(LayerKind kind, const StepEndTrace& trace);
 
 // Return an event for a record that is added to the layer. The event is not first.
 LoweredEvent added(LoweredLayer& layer, const LoweredOp& op);
@@ -162,14 +140,14 @@ LoweredEvent added(LoweredLayer& layer, const HostWork& work);
 
 // The first or last moment of a phase.
 struct Moment {
-  LayerPhase phase{};
+  Phase phase{};
   enum class Edge : std::uint8_t { kStart, kEnd } edge{};
 };
-inline constexpr Moment kForwardStart{LayerPhase::kForward, Moment::Edge::kStart};
-inline constexpr Moment kForwardEnd{LayerPhase::kForward, Moment::Edge::kEnd};
-inline constexpr Moment kRecomputeStart{LayerPhase::kRecompute, Moment::Edge::kStart};
-inline constexpr Moment kBackwardStart{LayerPhase::kBackward, Moment::Edge::kStart};
-inline constexpr Moment kBackwardEnd{LayerPhase::kBackward, Moment::Edge::kEnd};
+inline constexpr Moment kForwardStart{Phase::kForward, Moment::Edge::kStart};
+inline constexpr Moment kForwardEnd{Phase::kForward, Moment::Edge::kEnd};
+inline constexpr Moment kRecomputeStart{Phase::kRecompute, Moment::Edge::kStart};
+inline constexpr Moment kBackwardStart{Phase::kBackward, Moment::Edge::kStart};
+inline constexpr Moment kBackwardEnd{Phase::kBackward, Moment::Edge::kEnd};
 
 // Adds memory that is allocated at `from` and freed at `to`. Negative bytes: traced memory that the
 // framework frees at `from` and allocates at `to`.
@@ -181,13 +159,13 @@ void hold(LoweredLayer& layer, std::vector<LoweredEvent>& events, Moment to, dou
 
 // Whether tensors that forward ops of this phase save stay allocated until the end of backward.
 // With full recompute of a block, its forward runs again in backward.
-bool keeps_saved_tensors(const LoweredLayer& layer, const Plan& plan, LayerPhase phase);
+bool keeps_saved_tensors(const LoweredLayer& layer, const Plan& plan, Phase phase);
 
 // Replaces the events of a phase. `replace(event, events)` is called with each event in order and
 // appends what replaces it to `events`. Memory that it holds until the end of the phase is freed
 // after all events.
 template <class Replace>
-void rewrite(LoweredLayer& layer, LayerPhase phase, Replace replace) {
+void rewrite(LoweredLayer& layer, Phase phase, Replace replace) {
   std::vector<LoweredEvent> events;
   for (const LoweredEvent& event : std::exchange(layer.phase(phase).events, {})) {
     replace(event, events);
@@ -199,13 +177,13 @@ void rewrite(LoweredLayer& layer, LayerPhase phase, Replace replace) {
 
 // Calls `use` with each op of a phase.
 template <class Use>
-void for_each_op(LoweredLayer& layer, LayerPhase phase, Use use) {
+void for_each_op(LoweredLayer& layer, Phase phase, Use use) {
   for (const LoweredEvent& event : layer.phase(phase).events) {
     if (event.kind == LoweredEvent::Kind::kOp) use(layer.ops[event.index]);
   }
 }
 template <class Use>
-void for_each_op(const LoweredLayer& layer, LayerPhase phase, Use use) {
+void for_each_op(const LoweredLayer& layer, Phase phase, Use use) {
   for (const LoweredEvent& event : layer.phase(phase).events) {
     if (event.kind == LoweredEvent::Kind::kOp) use(layer.ops[event.index]);
   }

@@ -86,7 +86,7 @@ class TensorOverlap {
 
 void overlap_collectives(LoweredLayer& layer, const LayerInputs& inputs) {
   const StackSpec& stack = inputs.scenario.stack;
-  for (const LayerPhase phase : all_of<LayerPhase>()) {
+  for (const Phase phase : all_of<Phase>()) {
     const std::vector<LoweredEvent>& events = layer.phase(phase).events;
     TensorOverlap tensor(layer, inputs, events);
     for (std::size_t i = 0; i < events.size(); ++i) {
@@ -99,7 +99,7 @@ void overlap_collectives(LoweredLayer& layer, const LayerInputs& inputs) {
       if (is_overlapped_by_phase(record, stack.training)) {
         record.overlap = Overlap::kPhase;
       } else if (record.label.part == ModelPart::kDispatch) {
-        if (!stack.parts.ep_overlap || phase == LayerPhase::kRecompute) continue;
+        if (!stack.parts.ep_overlap || phase == Phase::kRecompute) continue;
         record.overlap = Overlap::kOtherMicroBatch;
         record.share = stack.parts.delay_wgrad ? 1 : kBesideWeightGradients;
       } else if (record.overlap == Overlap::kNone) {

@@ -52,7 +52,7 @@ class SavedInputs {
 // Replaces the events of a phase by those that the recipe runs.
 class QuantizedPhase {
  public:
-  QuantizedPhase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase phase)
+  QuantizedPhase(LoweredLayer& layer, const LayerInputs& inputs, Phase phase)
       : layer_(layer),
         operands_(inputs.scenario, inputs.plan),
         saved_(inputs),
@@ -94,8 +94,7 @@ class QuantizedPhase {
   bool is_saved_ = false;
 };
 
-constexpr std::array kPhasesWithGemms = {LayerPhase::kForward, LayerPhase::kBackward,
-                                         LayerPhase::kWeightGradient};
+constexpr std::array kPhasesWithGemms = {Phase::kForward, Phase::kBackward, Phase::kWeightGradient};
 
 // Returns the buffer bytes of GEMMs that quantize internally: the operands of the largest GEMM, and
 // the largest gradient that stays from dgrad to wgrad. The buffer grows to the largest GEMM and
@@ -106,7 +105,7 @@ double operand_buffers(const LoweredLayer& layer, const LayerInputs& inputs) {
   }
   const double narrow = bytes_per_element(operands_of(inputs.scenario.stack, inputs.plan));
   double largest = 0, kept = 0;
-  for (const LayerPhase phase : kPhasesWithGemms) {
+  for (const Phase phase : kPhasesWithGemms) {
     for_each_op(layer, phase, [&](const LoweredOp& op) {
       if (!is_linear_layer(op)) return;
       const double batches = product_of(op.key, GemmDim::kBatch);
@@ -125,8 +124,8 @@ void quantize(LoweredLayer& layer, const LayerInputs& inputs) {
   if (layer.kind != LayerKind::kBlock) return;
   if (recipe_of(inputs.scenario.stack, inputs.plan) == Precision::kNone) return;
   const double buffers = operand_buffers(layer, inputs);
-  for (const LayerPhase phase : all_of<LayerPhase>()) QuantizedPhase(layer, inputs, phase);
-  for (const LayerPhase phase : kPhasesWithGemms) {
+  for (const Phase phase : all_of<Phase>()) QuantizedPhase(layer, inputs, phase);
+  for (const Phase phase : kPhasesWithGemms) {
     if (layer.phase(phase).events.empty()) continue;
     hold(layer, {phase, Moment::Edge::kStart}, {phase, Moment::Edge::kEnd}, buffers,
          "quantized operands");

@@ -155,7 +155,7 @@ namespace {
 double saved_activations(const LoweredLayer& layer, const LayerInputs& inputs) {
   const AllocationRounding rounding = allocation_rounding(inputs.scenario.stack);
   double bytes = 0;
-  for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
+  for (const LoweredEvent& event : layer.phase(Phase::kForward).events) {
     if (event.kind != Kind::kAllocate && event.kind != Kind::kFree) continue;
     const LoweredAllocation& made = layer.allocations[event.index];
     if (made.category != MemoryCategory::kActivations) continue;
@@ -179,7 +179,7 @@ LoweredEvent repeated(LoweredLayer& layer, const LoweredEvent& event) {
 std::vector<LoweredEvent> every_second_product(const LoweredLayer& layer) {
   bool keeps_product = false;
   std::vector<LoweredEvent> again;
-  for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
+  for (const LoweredEvent& event : layer.phase(Phase::kForward).events) {
     if (event.kind != Kind::kOp) continue;
     const LoweredOp& op = layer.ops[event.index];
     if (op.label.part == ModelPart::kAttentionCore) continue;
@@ -193,7 +193,7 @@ std::vector<LoweredEvent> every_second_product(const LoweredLayer& layer) {
 // Returns the model part of a forward event. A collective at the start of a tensor-parallel region
 // has the part of the next op, a collective at its end that of the op before.
 ModelPart part_of(const LoweredLayer& layer, std::size_t i) {
-  const std::vector<LoweredEvent>& events = layer.phase(LayerPhase::kForward).events;
+  const std::vector<LoweredEvent>& events = layer.phase(Phase::kForward).events;
   if (events[i].kind == Kind::kOp) return layer.ops[events[i].index].label.part;
   const LoweredCollective& record = layer.collectives[events[i].index];
   if (record.label.part != ModelPart::kTensorParallel) return record.label.part;
@@ -210,7 +210,7 @@ std::vector<LoweredEvent> events_of_modules(const LoweredLayer& layer, const Lay
   const SoftwareParts& parts = inputs.scenario.stack.parts;
   const bool adds_core =
       repeats_core(inputs.scenario, inputs.plan) && inputs.plan.attention == AttentionKind::kFlash;
-  const std::vector<LoweredEvent>& events = layer.phase(LayerPhase::kForward).events;
+  const std::vector<LoweredEvent>& events = layer.phase(Phase::kForward).events;
   std::vector<LoweredEvent> again;
   for (std::size_t i = 0; i < events.size(); ++i) {
     const bool is_op = events[i].kind == Kind::kOp;
@@ -228,7 +228,7 @@ std::vector<LoweredEvent> events_of_modules(const LoweredLayer& layer, const Lay
 // of the attention core, and half of the outputs of all GEMMs.
 double saved_by_ops(const LoweredLayer& layer, const LayerInputs& inputs) {
   double kept = inputs.checkpoint;
-  for_each_op(layer, LayerPhase::kForward, [&](const LoweredOp& op) {
+  for_each_op(layer, Phase::kForward, [&](const LoweredOp& op) {
     if (op.label.part == ModelPart::kAttentionCore) kept += result_bytes(op, inputs.plan);
     if (is_linear_layer(op)) kept += result_bytes(op, inputs.plan) / 2;
   });
@@ -238,7 +238,7 @@ double saved_by_ops(const LoweredLayer& layer, const LayerInputs& inputs) {
 double outputs_of_modules(const LoweredLayer& layer, const LayerInputs& inputs) {
   const std::int64_t modules = inputs.scenario.stack.parts.recompute_modules;
   double bytes = 0;
-  for_each_op(layer, LayerPhase::kForward, [&](const LoweredOp& op) {
+  for_each_op(layer, Phase::kForward, [&](const LoweredOp& op) {
     if (holds(modules, module_of(op.label.part, has_experts(inputs.block))))
       bytes += result_bytes(op, inputs.plan);
   });
@@ -252,7 +252,7 @@ void recompute(LoweredLayer& layer, const LayerInputs& inputs) {
   std::vector<LoweredEvent> again;
   if (inputs.plan.recompute == Recompute::kOps) again = every_second_product(layer);
   if (inputs.plan.recompute == Recompute::kSelective) again = events_of_modules(layer, inputs);
-  std::vector<LoweredEvent>& events = layer.phase(LayerPhase::kRecompute).events;
+  std::vector<LoweredEvent>& events = layer.phase(Phase::kRecompute).events;
   for (const LoweredEvent& event : again) events.push_back(repeated(layer, event));
 }
 

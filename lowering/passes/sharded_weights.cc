@@ -26,7 +26,7 @@ void gather_by_matrix(LoweredLayer& layer, const LayerInputs& inputs) {
 
 // torch.ops.fsdp.split_with_sizes_copy (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py),
 // torch.cat in DeepSpeed's AllGatherCoalescedHandle (runtime/zero/partition_parameters.py).
-void copy_gathered(LoweredLayer& layer, LayerPhase phase) {
+void copy_gathered(LoweredLayer& layer, Phase phase) {
   rewrite(layer, phase, [&](const LoweredEvent& event, std::vector<LoweredEvent>& events) {
     events.push_back(event);
     if (event.kind != Kind::kCollective) return;
@@ -48,7 +48,7 @@ void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs) {
                        stack.host.per_gather > Seconds() && has_experts(inputs.scenario.model);
   if (in_loop) gather_by_matrix(layer, inputs);
   if (!stack.copies_gathered_weights) return;
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     copy_gathered(layer, phase);
   }
 }

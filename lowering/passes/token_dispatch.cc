@@ -72,7 +72,7 @@ void add_hidden_slices(LoweredLayer& layer, const LayerInputs& inputs, std::uint
 }
 
 // Replaces the events of a phase by those of the dispatcher.
-void dispatch_in_phase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase phase) {
+void dispatch_in_phase(LoweredLayer& layer, const LayerInputs& inputs, Phase phase) {
   const SoftwareParts& parts = inputs.scenario.stack.parts;
   const bool keeps_less = parts.expert_weighting != ExpertWeighting::kCombine &&
                           keeps_saved_tensors(layer, inputs.plan, phase);
@@ -104,7 +104,7 @@ void dispatch_tokens(LoweredLayer& layer, const LayerInputs& inputs) {
     if (record.label.part == ModelPart::kDispatch) record.load = load;
     if (record.group == GroupKind::kExpert) record.dispatcher = dispatcher;
   }
-  for (const LayerPhase phase : all_of<LayerPhase>()) dispatch_in_phase(layer, inputs, phase);
+  for (const Phase phase : all_of<Phase>()) dispatch_in_phase(layer, inputs, phase);
 }
 
 }  // namespace tpsim

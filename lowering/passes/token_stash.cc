@@ -14,7 +14,7 @@ using Kind = LoweredEvent::Kind;
 // Returns the bytes of the buffers of expert tokens that forward leaves allocated.
 double saved_buffers(const LoweredLayer& layer, std::int64_t recomputed_modules) {
   double bytes = 0;
-  for (const LoweredEvent& event : layer.phase(LayerPhase::kForward).events) {
+  for (const LoweredEvent& event : layer.phase(Phase::kForward).events) {
     if (event.kind != Kind::kAllocate && event.kind != Kind::kFree) continue;
     const LoweredAllocation& made = layer.allocations[event.index];
     const bool is_made_again = made.role == AllocationRole::kExpertActivation &&
@@ -41,7 +41,7 @@ void stash_tokens(LoweredLayer& layer, const LayerInputs& inputs) {
       tokens * static_cast<double>(parts.expert_stash) / static_cast<double>(kBalancedLoad);
   hold(layer, kForwardStart, kBackwardEnd, stash, "experts.stash");
   hold(layer, kForwardEnd, kBackwardStart, -buffers, "experts.buffers");
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     layer.phase(phase).events.push_back(added(
         layer,
         LoweredCopy{.label = {ModelPart::kPermute, "experts.stash"}, .moved = Bytes(2 * tokens)}));

@@ -37,7 +37,7 @@ void loop_over_experts(LoweredOp& op) {
   op.repeats = experts;
 }
 
-void unfuse_phase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase phase) {
+void unfuse_phase(LoweredLayer& layer, const LayerInputs& inputs, Phase phase) {
   const StackSpec& stack = inputs.scenario.stack;
   const ModelSpec& model = inputs.scenario.model;
   const std::int64_t experts = local_experts(inputs);
@@ -70,7 +70,7 @@ void unfuse_phase(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase pha
 }  // namespace
 
 void unfuse_kernels(LoweredLayer& layer, const LayerInputs& inputs) {
-  for (const LayerPhase phase : all_of<LayerPhase>()) unfuse_phase(layer, inputs, phase);
+  for (const Phase phase : all_of<Phase>()) unfuse_phase(layer, inputs, phase);
 }
 
 }  // namespace tpsim

@@ -15,7 +15,7 @@ bool is_cast(const LoweredOp& op) {
 // Returns the extra bytes of a block's saved input in fp32.
 double wider_checkpoint(const LoweredLayer& layer) {
   double bytes = 0;
-  for_each_op(layer, LayerPhase::kForward, [&](const LoweredOp& op) {
+  for_each_op(layer, Phase::kForward, [&](const LoweredOp& op) {
     const bool is_norm = op.key.kind == OpKind::kNormForward && op.key.dtype != DType::kFloat32;
     if (bytes == 0 && is_norm) bytes = 2.0 * product_of(op.key, RowDim::kRows, RowDim::kCols);
   });
@@ -27,13 +27,13 @@ double wider_checkpoint(const LoweredLayer& layer) {
 void cast_weights(LoweredLayer& layer, const LayerInputs& inputs) {
   if (inputs.scenario.stack.parts.master_weights != MasterWeights::kAutocast) return;
   double weights = 0, casts = 0;
-  for_each_op(layer, LayerPhase::kForward, [&](const LoweredOp& op) {
+  for_each_op(layer, Phase::kForward, [&](const LoweredOp& op) {
     if (!is_cast(op)) return;
     weights += op.repeats * others_of(op);
     casts += 1;
   });
   constexpr double kCastBytes = 6;  // bytes per weight: one fp32 and one 16-bit value
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kBackward}) {
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     layer.phase(phase).events.push_back(
         added(layer, LoweredCopy{.label = {ModelPart::kMlpLinear, "autocast.weights"},
                                  .moved = Bytes(kCastBytes * weights),

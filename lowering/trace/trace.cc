@@ -41,6 +41,8 @@ class LayerTracer {
 
  private:
   std::size_t mark() { return rank_.recorder().mark(); }
+  void begin(Phase phase) { trace_.span(phase).begin = mark(); }
+  void end(Phase phase) { trace_.span(phase).end = mark(); }
   Tensor activation() {
     return allocate_activation(context_, residual_shape(context_), "pipeline.activation");
   }
@@ -51,15 +53,17 @@ class LayerTracer {
   void finish() {
     table_store_.finish_shares();
     store_.finish_shares();
-    trace_.backward_end = mark();
+    end(Phase::kBackward);
+    begin(Phase::kWeightGradient);
     if (context_.weight_gradients != nullptr) {
       weight_gradients_.end_backward();
       weight_gradients_.run_oldest();
     }
-    trace_.gradients_end = mark();
+    end(Phase::kWeightGradient);
+    begin(Phase::kAccumulate);
     table_store_.accumulate_pending();
     store_.accumulate_pending();
-    trace_.end = mark();
+    end(Phase::kAccumulate);
   }
 
   // Adds the word embeddings to a separate store, since they are a layer of their own.
@@ -76,13 +80,13 @@ class LayerTracer {
     store_.materialize(0);
     BlockSaved saved;
     Tensor x = activation();
-    trace_.forward = mark();
+    begin(Phase::kForward);
     Tensor y = block.forward(x, saved);
     x = Tensor();
-    trace_.forward_end = mark();
+    end(Phase::kForward);
     y = Tensor();
     Tensor dy = activation();
-    trace_.backward = mark();
+    begin(Phase::kBackward);
     block.begin_backward(saved);
     trace_.recompute_end = mark();
     const Tensor dx = block.finish_backward(dy, std::move(saved));
@@ -94,12 +98,12 @@ class LayerTracer {
     VocabParallelEmbedding embedding(context_, store_, table());
     store_.materialize(0);
     EmbeddingSaved saved;
-    trace_.forward = mark();
+    begin(Phase::kForward);
     // Outlives the trace, because the first block frees its input.
     const Tensor y = embedding.forward(tokens(0), saved);
-    trace_.forward_end = mark();
+    end(Phase::kForward);
     Tensor dy = activation();
-    trace_.backward = mark();
+    begin(Phase::kBackward);
     embedding.backward(dy, std::move(saved));
     dy = Tensor();
     finish();
@@ -110,12 +114,12 @@ class LayerTracer {
     store_.materialize(0);
     HeadSaved saved;
     Tensor x = activation();
-    trace_.forward = mark();
+    begin(Phase::kForward);
     Tensor loss = head.forward(x, tokens(1), saved);
     x = Tensor();
     loss = Tensor();
-    trace_.forward_end = mark();
-    trace_.backward = mark();
+    end(Phase::kForward);
+    begin(Phase::kBackward);
     const Tensor dx = head.backward(1.0F, std::move(saved));
     finish();
   }
@@ -202,29 +206,34 @@ StepEndTrace trace_step_end(LayerKind kind, const ModelSpec& model, const Plan& 
   };
   store.materialize(0);
   for (ParameterUnit& unit : store.units()) run(unit, [&] { optimizer.materialize_unit(); });
-  trace.clear = mark();
+  const std::size_t clear = mark();
   store.clear_gradients();
-  trace.reduce = mark();
+  const std::size_t reduce = mark();
   optimizer.reduce_gradients();
   update(optimizer, store, run);
-  trace.end = mark();
+  trace.span(Phase::kAllocate) = {0, clear};
+  trace.span(Phase::kClearGradients) = {clear, reduce};
+  trace.span(Phase::kUpdate) = {reduce, mark()};
   trace.program = rank.recorder().program();
   for (const ParameterUnit& unit : store.units()) add_tensors(unit, trace);
   return trace;
 }
 
-TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
-                             const TrainingOptions& options) {
+LayerTrace trace_transfer(const ModelSpec& model, const Plan& plan,
+                          const TrainingOptions& options) {
   MetaRank rank(model, plan, options, traced_rank(plan));
   const RankContext& context = rank.context();
-  TransferTrace trace;
+  LayerTrace trace;
+  std::size_t receive = 0;
   {
     const Tensor x = allocate_activation(context, residual_shape(context), "pipeline.activation");
     send_to_stage(context, context.groups.pipeline_forward, x, 1, "pipeline.activation");
-    trace.receive = rank.recorder().mark();
+    receive = rank.recorder().mark();
     receive_from_stage(context, context.groups.pipeline_forward, 1, "pipeline.activation");
   }
   trace.program = rank.recorder().program();
+  trace.span(Phase::kSend) = {0, receive};
+  trace.span(Phase::kReceive) = {receive, trace.program.events.size()};
   return trace;
 }
 

@@ -1,9 +1,11 @@
 // Traces parts of the reference model on the meta device.
 #pragma once
 
-#include <utility>
+#include <array>
+#include <cstdint>
 #include <vector>
 
+#include "core/base/enum_words.h"
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
 #include "kernels/meta/meta_device.h"
@@ -33,32 +35,41 @@ class MetaRank {
 // head may share them.
 enum class LayerKind : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead };
 
-// Phases of a traced layer for one micro-batch. The input of forward is allocated before the phase,
-// and its output stays allocated. Backward does the same with the gradients of output and input.
-// All other memory that forward leaves allocated is saved for backward.
+// Phases of a layer, and of a P2P transfer between stages. The input of forward is allocated before
+// the phase, and its output stays allocated. Backward does the same with the gradients of output
+// and input. All other memory that forward leaves allocated is saved for backward.
 enum class Phase : std::uint8_t {
+  // Once per micro-batch.
   kForward,
+  kRecompute,  // forward ops that run again before backward, if the trace does not contain them
   kBackward,
   kWeightGradient,  // the wgrad GEMMs, if the schedule splits the backward
-  kAccumulate,  // after the backward of the whole chunk: gradients in separate buffers are added to
-                // the accumulation buffer
+  kAccumulate,      // after the backward of the chunk: adds gradients in separate buffers to the
+                    // accumulation buffer
+  kSend,
+  kReceive,
+  // Once per step.
+  kClearGradients,
+  kUpdate,  // reduces gradients, updates and gathers weights
+  // Once per run.
+  kAllocate,  // weights, gradients and optimizer state
 };
+template <>
+inline constexpr auto kEnumNames<Phase> = words<10>(
+    "forward recompute backward weight_gradient accumulate send receive clear_gradients update "
+    "allocate");
+inline constexpr std::size_t kPhaseCount = 10;
+
 struct LayerTrace {
+  struct Span {
+    std::size_t begin = 0, end = 0;  // events [begin, end)
+  };
   Program program;
-  std::size_t forward = 0, forward_end = 0, backward = 0, backward_end = 0;
-  std::size_t gradients_end = 0, end = 0;
+  std::array<Span, kPhaseCount> spans = {};
   std::size_t recompute_end = 0;  // with full recompute, backward first runs forward again
 
-  // Returns the events [first, end) of a phase.
-  std::pair<std::size_t, std::size_t> span(Phase phase) const {
-    switch (phase) {
-      case Phase::kForward: return {forward, forward_end};
-      case Phase::kBackward: return {backward, backward_end};
-      case Phase::kWeightGradient: return {backward_end, gradients_end};
-      case Phase::kAccumulate: break;
-    }
-    return {gradients_end, end};
-  }
+  Span& span(Phase phase) { return spans[static_cast<std::size_t>(phase)]; }
+  const Span& span(Phase phase) const { return spans[static_cast<std::size_t>(phase)]; }
 };
 // Traces forward and backward of a layer. Word embeddings have no ops of their own, so their phases
 // are empty.
@@ -77,11 +88,8 @@ struct OwnedEvents {
   bool of_experts = false;
 };
 
-// Work of a layer once per step. Events [0, clear) allocate weights, gradients and optimizer state;
-// [clear, reduce) clear the gradients; [reduce, end) reduce them and update the weights.
-struct StepEndTrace {
-  Program program;
-  std::size_t clear = 0, reduce = 0, end = 0;
+// Work of a layer once per run and once per step.
+struct StepEndTrace : LayerTrace {
   // Number of parameter units (flat buffers), and of parameters.
   std::int64_t units = 0, tensors = 0;
   std::vector<OwnedTensor> owned_tensors;
@@ -90,13 +98,8 @@ struct StepEndTrace {
 StepEndTrace trace_step_end(LayerKind kind, const ModelSpec& model, const Plan& plan,
                             const TrainingOptions& options);
 
-// P2P transfer of an activation: events [0, receive) send it, events [receive, end) receive it.
-struct TransferTrace {
-  Program program;
-  std::size_t receive = 0;
-};
-TransferTrace trace_transfer(const ModelSpec& model, const Plan& plan,
-                             const TrainingOptions& options);
+// Traces the P2P transfer of an activation.
+LayerTrace trace_transfer(const ModelSpec& model, const Plan& plan, const TrainingOptions& options);
 
 // Trace of one rank with the plan's real schedule: allocation of the weights, then `steps` whole
 // steps with every op, collective and allocation.

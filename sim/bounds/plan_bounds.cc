@@ -294,40 +294,15 @@ Seconds PlanBounds::mean_busy(const Plan& plan, const StageCut& cut) const {
 
 // The first task of a stage starts after one forward of every stage before it. After its last task,
 // one backward of each of these stages follows. In a run of equal stages, the last one starts last,
-// and its gradient passes through all others of the run.
-PlanBounds::Ends PlanBounds::ends_of(const StageCut& cut) const {
+// and its gradient passes through all others of the run. With a split backward, the weight
+// gradients of s + 1 micro-batches follow the last backward on stage s, and only the last backwards
+// of the stages follow each other.
+PlanBounds::Ends PlanBounds::ends_of(const Plan& plan, const StageCut& cut) const {
   const Seconds wire = transfer_.wire;
   const bool waits = p2p_habits(pricer_.scenario().stack).sender_waits;
-  Seconds start;
-  for (const StageRun& run : cut.runs) {
-    const StageBound& stage = stages_[static_cast<std::size_t>(run.kind)];
-    start += static_cast<double>(run.count) * (stage.first[TaskKind::kForward] + wire);
-  }
-  Ends ends;
-  Seconds reached;
-  for (auto run = cut.runs.rbegin(); run != cut.runs.rend(); ++run) {
-    const StageBound& stage = stages_[static_cast<std::size_t>(run->kind)];
-    const auto count = static_cast<double>(run->count);
-    start -= stage.first[TaskKind::kForward] + wire;  // forward of the run's last stage
-    // If senders wait, `hop` includes the stage's own send, and the first stage sends no gradient.
-    // Otherwise `hop` includes the transfer that the stage waits for.
-    const bool is_first = cut.stages[static_cast<std::size_t>(run->kind)].is_first;
-    const Seconds hop = stage.first[TaskKind::kBackward] + (is_first && waits ? Seconds() : wire);
-    reached = std::max(start + stage.own, reached + hop) + (count - 1) * hop;
-    start -= (count - 1) * (stage.first[TaskKind::kForward] + wire);
-    ends.meeting = std::max(ends.meeting, reached + stage.tail);
-  }
-  ends.pipeline = reached;
-  return ends;
-}
-
-// On stage s, the weight gradients of s + 1 micro-batches follow the last backward. Only the last
-// backwards of the stages follow each other.
-PlanBounds::Ends PlanBounds::split_ends_of(const Plan& plan, const StageCut& cut) const {
-  const Seconds wire = transfer_.wire;
-  const bool waits = p2p_habits(pricer_.scenario().stack).sender_waits;
+  const bool splits = splits_backward(plan.schedule);
   const std::int64_t m = micro_batches(plan);
-  std::int64_t at = plan.degrees.pp;
+  std::int64_t at = plan.degrees.pp;  // stages up to the current one
   Seconds start;
   for (const StageRun& run : cut.runs) {
     const StageBound& stage = stages_[static_cast<std::size_t>(run.kind)];
@@ -337,12 +312,18 @@ PlanBounds::Ends PlanBounds::split_ends_of(const Plan& plan, const StageCut& cut
   Seconds sent;  // end of the last backward
   for (auto run = cut.runs.rbegin(); run != cut.runs.rend(); ++run) {
     const StageBound& stage = stages_[static_cast<std::size_t>(run->kind)];
-    for (std::int64_t i = 0; i < run->count; ++i, --at) {
-      start -= stage.first[TaskKind::kForward] + wire;
-      const Seconds after =
-          static_cast<double>(std::min(m, at)) * stage.first[TaskKind::kWeightGradient];
+    const Seconds forward = stage.first[TaskKind::kForward] + wire;
+    const std::int64_t together = splits ? 1 : run->count;
+    const auto others = static_cast<double>(together - 1);
+    for (std::int64_t i = 0; i < run->count; i += together, at -= together) {
+      const double awaiting = splits ? static_cast<double>(std::min(m, at)) : 0;
+      const Seconds after = awaiting * stage.first[TaskKind::kWeightGradient];
+      // If senders wait, `hop` includes the stage's own send, and the first stage sends no
+      // gradient. Otherwise `hop` includes the transfer that the stage waits for.
       const Seconds hop = stage.first[TaskKind::kBackward] + (at == 1 && waits ? Seconds() : wire);
-      sent = std::max(start + stage.own - after, sent + hop);
+      start -= forward;  // forward of the run's last stage
+      sent = std::max(start + stage.own - after, sent + hop) + others * hop;
+      start -= others * forward;
       ends.pipeline = std::max(ends.pipeline, sent + after);
       ends.meeting = std::max(ends.meeting, sent + after + stage.tail);
     }
@@ -358,7 +339,7 @@ Seconds PlanBounds::step(const Plan& plan, const StageCut& cut) {
     stages_.push_back(bound_of(plan, cut, kind));
     update = std::max(update, stages_.back().update);
   }
-  const Ends ends = splits_backward(plan.schedule) ? split_ends_of(plan, cut) : ends_of(cut);
+  const Ends ends = ends_of(plan, cut);
   if (world_ != gpu_count(plan)) {
     world_ = gpu_count(plan);
     expected_maximum_ = expected_maximum(world_);

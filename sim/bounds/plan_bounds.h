@@ -110,8 +110,7 @@ class PlanBounds {
   Bytes stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind, std::int64_t stage);
   StageBound bound_of(const Plan& plan, const StageCut& cut, std::size_t kind);
   Seconds own_without_pipeline(const Plan& plan, const Chunk& chunk) const;
-  Ends ends_of(const StageCut& cut) const;
-  Ends split_ends_of(const Plan& plan, const StageCut& cut) const;
+  Ends ends_of(const Plan& plan, const StageCut& cut) const;
 
   LayerPricer& pricer_;
   std::array<Family, 3> families_;  // by ZeRO stage: below 2, stage 2, stage 3

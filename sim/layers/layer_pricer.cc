@@ -112,7 +112,7 @@ namespace {
 
 double whole_gradients(const LoweredLayer& layer) {
   double bytes = 0;
-  for (const LoweredEvent& event : layer.phase(LayerPhase::kBackward).events) {
+  for (const LoweredEvent& event : layer.phase(Phase::kBackward).events) {
     if (event.kind != LoweredEvent::Kind::kAllocate) continue;
     const LoweredAllocation& made = layer.allocations[event.index];
     if (made.category == MemoryCategory::kGradients) bytes += static_cast<double>(made.bytes);
@@ -148,14 +148,14 @@ LoweredLayer LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
 LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const Plan& plan, std::int64_t block) {
   LoweredLayer layer = layer_program(kind, plan, block);
   const AllocationRounding rounding = allocation_rounding(scenario().stack);
-  const auto memory = [&](std::initializer_list<LayerPhase> phases) {
+  const auto memory = [&](std::initializer_list<Phase> phases) {
     return memory_change(layer, phases, rounding);
   };
   LayerMemory all;
-  all[TaskKind::kForward] = memory({LayerPhase::kForward});
-  all[TaskKind::kBackward] = memory({LayerPhase::kRecompute, LayerPhase::kBackward});
-  all[TaskKind::kWeightGradient] = memory({LayerPhase::kWeightGradient});
-  all.accumulate = memory({LayerPhase::kAccumulate});
+  all[TaskKind::kForward] = memory({Phase::kForward});
+  all[TaskKind::kBackward] = memory({Phase::kRecompute, Phase::kBackward});
+  all[TaskKind::kWeightGradient] = memory({Phase::kWeightGradient});
+  all.accumulate = memory({Phase::kAccumulate});
   all.gradients = whole_gradients(layer);
   return {std::make_shared<const LoweredLayer>(std::move(layer)), all};
 }
@@ -217,8 +217,8 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   const LoweredLayer layer = step_end_program(kind, plan, block);
   // Frameworks keep weights, gradients and optimizer state in few large buffers.
   const AllocationRounding rounding{scenario().stack.memory.allocation_granularity};
-  fixed.held = memory_change(layer, {LayerPhase::kAllocate}, rounding).left;
-  fixed.update = memory_change(layer, {LayerPhase::kUpdate}, rounding).highest;
+  fixed.held = memory_change(layer, {Phase::kAllocate}, rounding).left;
+  fixed.update = memory_change(layer, {Phase::kUpdate}, rounding).highest;
   fixed.end = price_end(layer, plan);
   constexpr auto kWeights = static_cast<std::size_t>(MemoryCategory::kWeights);
   const double shards = fixed.held[kWeights];

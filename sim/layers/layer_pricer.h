@@ -118,7 +118,7 @@ class LayerPricer {
   Seconds exposed_time(Seconds whole, Seconds hidden, double exposed) const;
   void add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
   // Prices one phase without its memory.
-  PhaseCost price_phase(const LoweredLayer& layer, LayerPhase which, const Plan& plan);
+  PhaseCost price_phase(const LoweredLayer& layer, Phase which, const Plan& plan);
   LayerCost price_layer(const LoweredLayer& layer, const LayerMemory& memory, const Plan& plan);
   // Returns the time of memory-bound kernels that read and write `moved` bytes in total.
   Seconds streaming_time(Bytes moved) const;
@@ -137,7 +137,7 @@ class LayerPricer {
   std::unordered_map<LayerKey, Traced, LayerKeyHash> traced_;  // for traced_micro_batch_
   std::int64_t traced_micro_batch_ = 0;
   LayerCache<FixedCost> fixed_;
-  LayerCache<TransferTrace> transfer_traces_;
+  LayerCache<LayerTrace> transfer_traces_;
   LayerCache<TransferCost> transfers_;
 };
 

@@ -56,23 +56,10 @@ MemoryChange repeat(const MemoryChange& once, std::int64_t n) {
   return result;
 }
 
-MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
+MemoryChange memory_change(const LoweredLayer& layer, std::initializer_list<Phase> phases,
                            const AllocationRounding& rounding) {
   MemoryWalk walk;
-  for (std::size_t i = begin; i < end; ++i) {
-    const ProgramEvent& event = program.events[i];
-    const bool allocates = event.kind == ProgramEvent::Kind::kAllocate;
-    if (!allocates && event.kind != ProgramEvent::Kind::kFree) continue;
-    const LoweredAllocation made{program.allocations[event.index]};
-    walk.visit(made.category, (allocates ? 1 : -1) * allocated_bytes(made, rounding));
-  }
-  return walk.change;
-}
-
-MemoryChange memory_change(const LoweredLayer& layer, std::initializer_list<LayerPhase> phases,
-                           const AllocationRounding& rounding) {
-  MemoryWalk walk;
-  for (const LayerPhase phase : phases) {
+  for (const Phase phase : phases) {
     for (const LoweredEvent& event : layer.phase(phase).events) {
       const bool allocates = event.kind == LoweredEvent::Kind::kAllocate;
       if (!allocates && event.kind != LoweredEvent::Kind::kFree) continue;

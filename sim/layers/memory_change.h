@@ -37,12 +37,9 @@ MemoryChange then(const MemoryChange& first, const MemoryChange& second);
 // Returns the change of `once`, n times in a row.
 MemoryChange repeat(const MemoryChange& once, std::int64_t n);
 
-// Replays the allocations and frees of events [begin, end). Each is rounded up. Host memory is
-// excluded.
-MemoryChange memory_change(const Program& program, std::size_t begin, std::size_t end,
-                           const AllocationRounding& rounding);
-// The same for phases of a layer, one after the other. Each traced allocation is rounded up.
-MemoryChange memory_change(const LoweredLayer& layer, std::initializer_list<LayerPhase> phases,
+// Replays the allocations and frees of phases of a layer, one after the other. Each traced
+// allocation is rounded up. Host memory is excluded.
+MemoryChange memory_change(const LoweredLayer& layer, std::initializer_list<Phase> phases,
                            const AllocationRounding& rounding);
 // Returns the bytes that a layer allocates in host memory.
 Bytes host_bytes(const LoweredLayer& layer);

@@ -108,7 +108,7 @@ void LayerPricer::add_overlapped(PhaseCost& phase, StepTerm term, Seconds collec
   phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
 }
 
-PhaseCost LayerPricer::price_phase(const LoweredLayer& layer, LayerPhase which, const Plan& plan) {
+PhaseCost LayerPricer::price_phase(const LoweredLayer& layer, Phase which, const Plan& plan) {
   PhaseCost phase;
   OverlappedTimes later;
   const LoweredPhase& lowered = layer.phase(which);
@@ -143,12 +143,12 @@ PhaseCost LayerPricer::price_phase(const LoweredLayer& layer, LayerPhase which, 
 
 LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const LayerMemory& memory,
                                    const Plan& plan) {
-  const auto priced = [&](LayerPhase phase) { return price_phase(layer, phase, plan); };
+  const auto priced = [&](Phase phase) { return price_phase(layer, phase, plan); };
   LayerCost cost;
-  cost[TaskKind::kForward] = priced(LayerPhase::kForward);
-  cost[TaskKind::kBackward] = then(priced(LayerPhase::kRecompute), priced(LayerPhase::kBackward));
-  cost[TaskKind::kWeightGradient] = priced(LayerPhase::kWeightGradient);
-  cost.accumulate = priced(LayerPhase::kAccumulate);
+  cost[TaskKind::kForward] = priced(Phase::kForward);
+  cost[TaskKind::kBackward] = then(priced(Phase::kRecompute), priced(Phase::kBackward));
+  cost[TaskKind::kWeightGradient] = priced(Phase::kWeightGradient);
+  cost.accumulate = priced(Phase::kAccumulate);
   for (const TaskKind task : kTaskKinds) cost[task].memory = memory[task];
   cost.accumulate.memory = memory.accumulate;
   return cost;

@@ -34,7 +34,7 @@ Seconds LayerPricer::end_op_time(const LoweredOp& op) {
 
 StepEndCost LayerPricer::price_end(const LoweredLayer& layer, const Plan& plan) {
   StepEndCost end;
-  for (const LayerPhase phase : {LayerPhase::kClearGradients, LayerPhase::kUpdate}) {
+  for (const Phase phase : {Phase::kClearGradients, Phase::kUpdate}) {
     for (const LoweredEvent& event : layer.phase(phase).events) {
       if (event.kind == LoweredEvent::Kind::kOp) {
         const LoweredOp& op = layer.ops[event.index];

@@ -52,7 +52,7 @@ class MovesOfLayer {
     for (const auto& [tensor, made] : made_) {
       const bool is_left = made.is_allocated && !made.is_freed;
       if (!is_left || made.group.category != MemoryCategory::kActivations) continue;
-      (made.in == ProgramPhase::kForward ? layer_.output : layer_.input_gradient) = made.group;
+      (made.in == Phase::kForward ? layer_.output : layer_.input_gradient) = made.group;
     }
   }
   LayerMoves take() { return std::move(layer_); }
@@ -60,17 +60,17 @@ class MovesOfLayer {
  private:
   struct Made {
     bool is_allocated = false, is_freed = false;
-    ProgramPhase in{};  // where the tensor is allocated
+    Phase in{};  // where the tensor is allocated
     TensorGroup group;
   };
 
-  PhaseMoves* moves_of(ProgramPhase phase) {
+  PhaseMoves* moves_of(Phase phase) {
     switch (phase) {
-      case ProgramPhase::kForward: return &layer_[TaskKind::kForward];
-      case ProgramPhase::kRecompute:
-      case ProgramPhase::kBackward: return &layer_[TaskKind::kBackward];
-      case ProgramPhase::kWeightGradient: return &layer_[TaskKind::kWeightGradient];
-      case ProgramPhase::kAccumulate: return &layer_.accumulate;
+      case Phase::kForward: return &layer_[TaskKind::kForward];
+      case Phase::kRecompute:
+      case Phase::kBackward: return &layer_[TaskKind::kBackward];
+      case Phase::kWeightGradient: return &layer_[TaskKind::kWeightGradient];
+      case Phase::kAccumulate: return &layer_.accumulate;
       default: return nullptr;
     }
   }
@@ -96,7 +96,7 @@ class MovesOfLayer {
   Owner owner_of(const IssuedMemory& memory) const {
     if (made_.at(memory.tensor).is_allocated || !memory.record.is_traced) return Owner::kLayer;
     const bool is_input = std::any_of(made_.begin(), made_.end(), [&](const auto& other) {
-      return other.second.is_allocated && other.second.in == ProgramPhase::kForward &&
+      return other.second.is_allocated && other.second.in == Phase::kForward &&
              other.first > memory.tensor;
     });
     return is_input ? Owner::kInput : Owner::kOutputGradient;

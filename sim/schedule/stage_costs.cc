@@ -54,8 +54,8 @@ void hand_to_host(PhaseCost& forward, PhaseCost& backward) {
   hand_to_host(forward.memory, backward.memory);
 }
 void hand_to_host(HostDeviceTime&, HostDeviceTime&) {}
-template <class Phase>
-void hand_to_host(ByTask<Phase>& tasks) {
+template <class Cost>
+void hand_to_host(ByTask<Cost>& tasks) {
   hand_to_host(tasks[TaskKind::kForward], tasks[TaskKind::kBackward]);
 }
 
@@ -89,19 +89,19 @@ void wait_for_copy(const HostSpec& host, Bytes bytes, PhaseCost& phase) {
   phase.time = then(phase.time, seen);
 }
 
-// Returns the tasks of a chunk; backward includes the accumulation of gradients. `Phase` contains
+// Returns the tasks of a chunk; backward includes the accumulation of gradients. `Cost` contains
 // time, memory, or both.
-template <class Phase, class Layers>
-ByTask<Phase> composed(const Scenario& scenario, const Plan& plan, const ChunkKind& kind,
-                       const Layers& layers_of) {
-  ByTask<Phase> tasks;
-  Phase accumulate;  // in the order of the parameter store
+template <class Cost, class Layers>
+ByTask<Cost> composed(const Scenario& scenario, const Plan& plan, const ChunkKind& kind,
+                      const Layers& layers_of) {
+  ByTask<Cost> tasks;
+  Cost accumulate;  // in the order of the parameter store
   for (const ChunkLayer& layer : chunk_layers(scenario, plan, kind)) {
-    const LayerTasks<Phase>& cost = layers_of(layer.kind, plan_of(layer, plan), layer.block);
-    ByTask<Phase> once = cost;
+    const LayerTasks<Cost>& cost = layers_of(layer.kind, plan_of(layer, plan), layer.block);
+    ByTask<Cost> once = cost;
     if (layer.offloads) hand_to_host(once);
     for (const TaskKind task : kTaskKinds) {
-      const Phase all = repeat(once[task], layer.count);
+      const Cost all = repeat(once[task], layer.count);
       tasks[task] = task == TaskKind::kForward ? then(tasks[task], all) : then(all, tasks[task]);
     }
     accumulate = then(accumulate, repeat(cost.accumulate, layer.count));
@@ -164,9 +164,9 @@ void add(FixedCost& sum, const FixedCost& layer, std::int64_t count) {
 
 // Adds the exchange of delayed scales and the copies of offloaded activations to forward and
 // backward of a chunk.
-template <class Phase>
-void add_exchanges(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind,
-                   const Phase& scales, ByTask<Phase>& tasks) {
+template <class Cost>
+void add_exchanges(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind, const Cost& scales,
+                   ByTask<Cost>& tasks) {
   const Bytes offloaded = offloaded_bytes(pricer, plan, kind);
   for (const TaskKind task : {TaskKind::kForward, TaskKind::kBackward}) {
     tasks[task] = then(tasks[task], scales);

@@ -29,8 +29,9 @@ IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& la
     }
     case Kind::kCollective: {
       const LoweredCollective& record = layer.collectives[event.index];
-      return {record, stream_of(record.group),
-              record.load * record.calls * pricer.collective(record, plan)};
+      const Seconds each =
+          record.group == GroupKind::kPipeline ? Seconds() : pricer.collective(record, plan);
+      return {record, stream_of(record.group), record.load * record.calls * each};
     }
     case Kind::kCopy: {
       const LoweredCopy& copy = layer.copies[event.index];
@@ -46,64 +47,15 @@ IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& la
   return {IssuedMemory{layer.allocations[event.index], event.index, event.kind == Kind::kFree}};
 }
 
-IssuedEvent issued_memory(const Program& program, const ProgramEvent& event) {
-  return {IssuedMemory{
-      {program.allocations[event.index]}, event.index, event.kind == ProgramEvent::Kind::kFree}};
-}
-
-// Returns an event of a P2P transfer.
-IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const TransferTrace& trace,
-                   const ProgramEvent& event) {
-  if (event.kind == ProgramEvent::Kind::kOp) {
-    const LoweredOp op{trace.program.ops[event.index]};
-    const OpPrice price = pricer.kernel_price(op);
-    return {op, Stream::kCompute, price.time, name_of(price.source)};
-  }
-  if (event.kind == ProgramEvent::Kind::kCollective) {
-    const LoweredCollective record{trace.program.collectives[event.index]};
-    const bool is_sent = record.group == GroupKind::kPipeline;
-    return {record, stream_of(record.group), is_sent ? Seconds() : pricer.collective(record, plan)};
-  }
-  return issued_memory(trace.program, event);
-}
-
-void add_phase(PartProgram& part, ProgramPhase phase, std::vector<IssuedEvent> events) {
-  if (!events.empty()) part.phases.push_back({phase, std::move(events)});
-}
-
-ProgramPhase phase_of(LayerPhase phase) {
-  switch (phase) {
-    case LayerPhase::kForward: return ProgramPhase::kForward;
-    case LayerPhase::kRecompute: return ProgramPhase::kRecompute;
-    case LayerPhase::kBackward: return ProgramPhase::kBackward;
-    case LayerPhase::kWeightGradient: return ProgramPhase::kWeightGradient;
-    case LayerPhase::kAccumulate: return ProgramPhase::kAccumulate;
-    case LayerPhase::kClearGradients: return ProgramPhase::kClearGradients;
-    case LayerPhase::kUpdate: return ProgramPhase::kUpdate;
-    case LayerPhase::kAllocate: break;
-  }
-  return ProgramPhase::kAllocate;
-}
-
 void add_phases(PartProgram& part, LayerPricer& pricer, const Plan& plan,
                 const LoweredLayer& layer) {
-  for (const LayerPhase phase : all_of<LayerPhase>()) {
+  for (const Phase phase : all_of<Phase>()) {
     std::vector<IssuedEvent> events;
     for (const LoweredEvent& event : layer.phase(phase).events) {
-      events.push_back(issued(pricer, plan, layer, event, phase >= LayerPhase::kClearGradients));
+      events.push_back(issued(pricer, plan, layer, event, phase >= Phase::kClearGradients));
     }
-    add_phase(part, phase_of(phase), std::move(events));
+    if (!events.empty()) part.phases.push_back({phase, std::move(events)});
   }
-}
-
-std::vector<IssuedEvent> events_between(LayerPricer& pricer, const Plan& plan,
-                                        const TransferTrace& trace, std::size_t begin,
-                                        std::size_t end) {
-  std::vector<IssuedEvent> events;
-  for (std::size_t i = begin; i < end; ++i) {
-    events.push_back(issued(pricer, plan, trace, trace.program.events[i]));
-  }
-  return events;
 }
 
 // Returns all phases of a layer.
@@ -129,13 +81,9 @@ BlockCounts block_counts(const ModelSpec& model, const Plan& plan) {
 
 PartProgram transfer_part(LayerPricer& pricer, const Plan& plan) {
   const Scenario& scenario = pricer.scenario();
-  const TransferTrace trace = trace_transfer(scenario.model, plan, scenario.stack.training);
   PartProgram part{.part = ProgramPart::kTransfer, .count = chunk_count(plan) - 1};
-  const auto events = [&](std::size_t begin, std::size_t end) {
-    return events_between(pricer, plan, trace, begin, end);
-  };
-  add_phase(part, ProgramPhase::kSend, events(0, trace.receive));
-  add_phase(part, ProgramPhase::kReceive, events(trace.receive, trace.program.events.size()));
+  add_phases(part, pricer, plan,
+             as_traced({}, trace_transfer(scenario.model, plan, scenario.stack.training)));
   return part;
 }
 

@@ -19,26 +19,6 @@ template <>
 inline constexpr auto kEnumNames<ProgramPart> =
     words<5>("word_embeddings embedding block head transfer");
 
-enum class ProgramPhase : std::uint8_t {
-  // Once per micro-batch.
-  kForward,
-  kRecompute,  // recomputed forward ops that `tpsim run` does not execute
-  kBackward,
-  kWeightGradient,  // the wgrad GEMMs, if the schedule splits the backward
-  kAccumulate,      // adds gradients in separate buffers to the accumulation buffer
-  kSend,
-  kReceive,
-  // Once per step.
-  kClearGradients,
-  kUpdate,  // reduces gradients, updates and gathers weights
-  // Once per run.
-  kAllocate,  // weights, gradients and optimizer state
-};
-template <>
-inline constexpr auto kEnumNames<ProgramPhase> = words<10>(
-    "forward recompute backward weight_gradient accumulate send receive clear_gradients update "
-    "allocate");
-
 // An allocation or a free.
 struct IssuedMemory {
   LoweredAllocation record;
@@ -54,7 +34,7 @@ struct IssuedEvent {
 };
 
 struct PhaseProgram {
-  ProgramPhase phase{};
+  Phase phase{};
   std::vector<IssuedEvent> events;  // in order
 };
 

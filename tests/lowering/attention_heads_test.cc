@@ -15,7 +15,7 @@ struct Work {
   std::int64_t products = 0, others = 0;
 };
 
-Work work_of(const LoweredLayer& layer, LayerPhase phase) {
+Work work_of(const LoweredLayer& layer, Phase phase) {
   Work work;
   for_each_op(layer, phase, [&](const LoweredOp& op) {
     work.flops += op.flops;
@@ -45,7 +45,7 @@ TEST_CASE("merged GEMMs of grouped queries do the same work in fewer launches") 
         as_traced(LayerKind::kBlock, trace_layers(LayerKind::kBlock, model, plan, {}));
     LoweredLayer merged = apart;
     merge_head_groups(merged, heads_per_group(model.attention, 1));
-    for (const LayerPhase phase : all_of<LayerPhase>()) {
+    for (const Phase phase : all_of<Phase>()) {
       const Work a = work_of(apart, phase), b = work_of(merged, phase);
       CHECK(a.flops == Approx(b.flops));
       CHECK(b.bytes <= a.bytes);  // only sums over the GEMMs of a group read their result

@@ -103,7 +103,7 @@ TEST_CASE("a program report has ops, collectives and memory by part and phase") 
   const IssuedMemory freed{{{16, MemoryCategory::kActivations, "mlp.up"}}, 7, true};
   const PartProgram block{.part = ProgramPart::kBlock,
                           .count = 8,
-                          .phases = {{ProgramPhase::kForward, {{launched}, {sum}, {freed}}}}};
+                          .phases = {{Phase::kForward, {{launched}, {sum}, {freed}}}}};
   const JsonValue report = program_report(named_scenario(), test::small_run(), {block});
   const JsonValue& part = report.find("programs")->as<JsonValue::Array>()->front();
   CHECK(keys_of(part) ==

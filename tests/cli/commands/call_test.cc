@@ -99,7 +99,7 @@ TEST_CASE("an invalid request is answered with what is wrong") {
              Catch::Contains("pareto is a switch"));
   CHECK_THAT(error_of(requested("models", R"(, "options": {"json": ""})")),
              Catch::Contains("does not accept the option json"));
-  CHECK_THAT(error_of(requested("check_log", R"(, "path": "-", "plan": "")")),
+  CHECK_THAT(error_of(requested("check_log", R"(, "path": "-", "plan": {})")),
              Catch::Contains("carries the requests"));
 }
 
@@ -111,16 +111,29 @@ TEST_CASE("numbers and texts of options give the same answer") {
   CHECK(
       answer(
           R"({"model": "mixtral-8x7b", "cluster": "dgx-h100", "gpus": 64, "tp": [1, 2], "max_oom": 0.1,
-                   "node_gbps": 800, "expert_load": 1.25, "shard_group": 8})") ==
+                   "node_gbps": 800, "expert_load": 1.25, "shard_group": 8, "zero": [1], "overlap_p2p": true,
+                   "sequence_parallel": [true, false], "recompute": ["none", "blocks:2"],
+                   "exclude": ["pp=2", "tp=1"]})") ==
       answer(
           R"({"model": "mixtral-8x7b", "cluster": "dgx-h100", "gpus": "64", "tp": "1,2", "max_oom": "0.1",
-                   "node_gbps": "800", "expert_load": "1.25", "shard_group": "8"})"));
+                   "node_gbps": "800", "expert_load": "1.25", "shard_group": "8", "zero": "1", "overlap_p2p": "on",
+                   "sequence_parallel": "on,off", "recompute": "none,blocks:2",
+                   "exclude": "pp=2,tp=1"})"));
   const auto error = [](const std::string& option) {
     return error_of(requested("plan", R"(, "options": {"model": "bloom-560m", )" + option + "}"));
   };
   CHECK_THAT(error(R"("gpus": 8.5)"), Catch::Contains("--gpus: '8.5' is not a whole number"));
   CHECK_THAT(error(R"("gpus": 8, "tp": 0)"), Catch::Contains("--tp: 0 is out of range"));
   CHECK_THAT(error(R"("gpus": 8, "expert_load": 0.5)"), Catch::Contains("0.5"));
+  CHECK_THAT(error(R"("gpus": 8, "recompute": 1)"),
+             Catch::Contains("--recompute: '1' is not a text"));
+  CHECK_THAT(error(R"("gpus": [8, true])"), Catch::Contains("--gpus: 'on' is not a whole number"));
+}
+
+TEST_CASE("a value in a list keeps its commas") {
+  const auto error = error_of(
+      requested("import_plan", R"(, "path": "none.sh", "options": {"set": ["ARGS=a,b", "TP"]})"));
+  CHECK_THAT(error, Catch::Contains("--set: 'TP' is not NAME=VALUE"));
 }
 
 TEST_CASE("an error has the parts and the exit code of the command") {

@@ -30,12 +30,12 @@ TEST_CASE("lists and ranges are read in the order written") {
   CHECK(integers_of(Arguments(), opt_of(Setting::kTp))->empty());
 }
 
-Integers values_of(Setting setting, const std::string& text) {
+Integers chosen_values(Setting setting, const std::string& text) {
   return setting_choices(with(opt_of(setting), text), setting)->values;
 }
 
 TEST_CASE("a dimension of a search holds each value once, ascending") {
-  CHECK(values_of(Setting::kTp, "8,1-3,2") == Integers{1, 2, 3, 8});
+  CHECK(chosen_values(Setting::kTp, "8,1-3,2") == Integers{1, 2, 3, 8});
 }
 
 TEST_CASE("a count follows its word") {
@@ -73,7 +73,7 @@ TEST_CASE("a plan accepts one value per setting") {
 }
 
 TEST_CASE("words of a setting are read, and the nearest one offered") {
-  CHECK(values_of(Setting::kRecompute, "full,none") == Integers{0, 2});
+  CHECK(chosen_values(Setting::kRecompute, "full,none") == Integers{0, 2});
   const auto typo =
       setting_choices(with(opt_of(Setting::kRecompute), "selectve"), Setting::kRecompute);
   REQUIRE_FALSE(typo.ok());
@@ -82,8 +82,8 @@ TEST_CASE("words of a setting are read, and the nearest one offered") {
 }
 
 TEST_CASE("a switch is on, off or, in a search, both") {
-  CHECK(values_of(Setting::kSequenceParallel, "on") == Integers{1});
-  CHECK(values_of(Setting::kSequenceParallel, "on,off") == Integers{0, 1});
+  CHECK(chosen_values(Setting::kSequenceParallel, "on") == Integers{1});
+  CHECK(chosen_values(Setting::kSequenceParallel, "on,off") == Integers{0, 1});
   CHECK_FALSE(
       setting_choices(with(opt_of(Setting::kSequenceParallel), "yes"), Setting::kSequenceParallel)
           .ok());

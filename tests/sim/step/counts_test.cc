@@ -49,7 +49,7 @@ Plan one_rank(const ModelSpec& model, Recompute recompute) {
   return plan;
 }
 
-double product_flops(const LoweredLayer& layer, LayerPhase phase) {
+double product_flops(const LoweredLayer& layer, Phase phase) {
   double flops = 0;
   for_each_op(layer, phase,
               [&](const LoweredOp& op) { flops += op.key.kind == OpKind::kMatmul ? op.flops : 0; });
@@ -62,7 +62,7 @@ LoweredLayer traced(const ModelSpec& model, LayerKind kind, std::int64_t block) 
 }
 
 double forward_products(const ModelSpec& model, LayerKind kind, std::int64_t block = 0) {
-  return product_flops(traced(model, kind, block), LayerPhase::kForward);
+  return product_flops(traced(model, kind, block), Phase::kForward);
 }
 
 double recomputed_products(const ModelSpec& model, std::int64_t modules) {
@@ -75,8 +75,8 @@ double recomputed_products(const ModelSpec& model, std::int64_t modules) {
     const ModelSpec block = with_block_kind(model, kind);
     LoweredLayer layer = traced(model, LayerKind::kBlock, kind);
     recompute(layer, {scenario, plan, block});
-    flops += static_cast<double>(blocks_of_kind(model, kind)) *
-             product_flops(layer, LayerPhase::kRecompute);
+    flops +=
+        static_cast<double>(blocks_of_kind(model, kind)) * product_flops(layer, Phase::kRecompute);
   }
   return flops;
 }

@@ -19,13 +19,13 @@ const PartProgram& part_of(const std::vector<PartProgram>& programs, ProgramPart
 }
 
 // Returns the events of a phase; empty if the part has no such phase.
-std::vector<IssuedEvent> events_of(const PartProgram& part, ProgramPhase phase) {
+std::vector<IssuedEvent> events_of(const PartProgram& part, Phase phase) {
   const auto found = std::find_if(part.phases.begin(), part.phases.end(),
                                   [&](const PhaseProgram& one) { return one.phase == phase; });
   return found == part.phases.end() ? std::vector<IssuedEvent>() : found->events;
 }
 
-std::vector<OpRecord> ops_of(const PartProgram& part, ProgramPhase phase) {
+std::vector<OpRecord> ops_of(const PartProgram& part, Phase phase) {
   std::vector<OpRecord> ops;
   for (const IssuedEvent& event : events_of(part, phase)) {
     if (const auto* op = std::get_if<LoweredOp>(&event.what)) ops.push_back(*op);
@@ -33,9 +33,9 @@ std::vector<OpRecord> ops_of(const PartProgram& part, ProgramPhase phase) {
   return ops;
 }
 
-Seconds time_of(const PartProgram& part, std::initializer_list<ProgramPhase> phases) {
+Seconds time_of(const PartProgram& part, std::initializer_list<Phase> phases) {
   Seconds time;
-  for (const ProgramPhase phase : phases) {
+  for (const Phase phase : phases) {
     for (const IssuedEvent& event : events_of(part, phase)) {
       if (event.stream != Stream::kHost) time += event.time;
     }
@@ -96,15 +96,14 @@ TEST_CASE("the events of a part's program have the price of the layer") {
       if (part.part == ProgramPart::kWordEmbeddings || part.part == ProgramPart::kTransfer)
         continue;
       const LayerCost& cost = pricer.layer(layer_of(part.part), plan, part.block);
-      const auto priced = [&](std::initializer_list<ProgramPhase> phases) {
+      const auto priced = [&](std::initializer_list<Phase> phases) {
         return time_of(part, phases).value();
       };
       INFO(name_of(part.part));
-      CHECK(priced({ProgramPhase::kForward}) ==
-            Approx(device_time(cost[TaskKind::kForward]).value()));
-      CHECK(priced({ProgramPhase::kRecompute, ProgramPhase::kBackward}) ==
+      CHECK(priced({Phase::kForward}) == Approx(device_time(cost[TaskKind::kForward]).value()));
+      CHECK(priced({Phase::kRecompute, Phase::kBackward}) ==
             Approx(device_time(cost[TaskKind::kBackward]).value()));
-      CHECK(priced({ProgramPhase::kAccumulate}) == Approx(device_time(cost.accumulate).value()));
+      CHECK(priced({Phase::kAccumulate}) == Approx(device_time(cost.accumulate).value()));
     }
   }
 }
@@ -138,7 +137,7 @@ TEST_CASE("unfreed allocations of a program equal the layer's remaining memory")
     if (part.part == ProgramPart::kWordEmbeddings || part.part == ProgramPart::kTransfer) continue;
     const LayerMemory& memory = pricer.layer_memory(layer_of(part.part), plan, part.block);
     BytesByCategory left{};
-    for (const IssuedEvent& event : events_of(part, ProgramPhase::kForward)) {
+    for (const IssuedEvent& event : events_of(part, Phase::kForward)) {
       const auto* one = std::get_if<IssuedMemory>(&event.what);
       if (one == nullptr) continue;
       const auto bytes = static_cast<double>(one->record.bytes);
@@ -157,10 +156,10 @@ TEST_CASE("a program has the recipe's casts, and the ops of selective recompute 
   LayerPricer pricer(scenario_of(model));
   const std::vector<PartProgram> programs = rank_programs(pricer, plan);
   const PartProgram& block = part_of(programs, ProgramPart::kBlock);
-  const std::vector<OpRecord> forward = ops_of(block, ProgramPhase::kForward);
+  const std::vector<OpRecord> forward = ops_of(block, Phase::kForward);
   CHECK(std::any_of(forward.begin(), forward.end(),
                     [](const OpRecord& op) { return op.key.dtype == DType::kFloat8; }));
-  const std::vector<OpRecord> again = ops_of(block, ProgramPhase::kRecompute);
+  const std::vector<OpRecord> again = ops_of(block, Phase::kRecompute);
   REQUIRE(again.size() == 1);
   CHECK(again.front().key.kind == OpKind::kFlashForward);
 }
@@ -172,11 +171,11 @@ TEST_CASE("a pipeline's program sends activations, and every part ends with its 
   const std::vector<PartProgram> programs = rank_programs(pricer, plan);
   const PartProgram& transfer = part_of(programs, ProgramPart::kTransfer);
   CHECK(transfer.count == 3);
-  CHECK_FALSE(events_of(transfer, ProgramPhase::kSend).empty());
-  CHECK_FALSE(events_of(transfer, ProgramPhase::kReceive).empty());
+  CHECK_FALSE(events_of(transfer, Phase::kSend).empty());
+  CHECK_FALSE(events_of(transfer, Phase::kReceive).empty());
   for (const ProgramPart part :
        {ProgramPart::kWordEmbeddings, ProgramPart::kBlock, ProgramPart::kHead}) {
-    const std::vector<OpRecord> update = ops_of(part_of(programs, part), ProgramPhase::kUpdate);
+    const std::vector<OpRecord> update = ops_of(part_of(programs, part), Phase::kUpdate);
     CHECK(std::any_of(update.begin(), update.end(),
                       [](const OpRecord& op) { return op.key.kind == OpKind::kAdamW; }));
   }

@@ -21,8 +21,12 @@ double traced_peak(const Program& program) {
     if (program.events[i].kind != ProgramEvent::Kind::kOp) continue;
     if (program.ops[program.events[i].index].label.part == ModelPart::kInitialization) begin = i;
   }
-  const MemoryChange fixed = memory_change(program, 0, begin, {Bytes(1)});
-  const MemoryChange run = memory_change(program, begin, program.events.size(), {Bytes(1)});
+  LayerTrace trace{.program = program};
+  trace.span(Phase::kAllocate) = {0, begin};
+  trace.span(Phase::kForward) = {begin, program.events.size()};
+  const LoweredLayer whole = as_traced({}, trace);
+  const MemoryChange fixed = memory_change(whole, {Phase::kAllocate}, {Bytes(1)});
+  const MemoryChange run = memory_change(whole, {Phase::kForward}, {Bytes(1)});
   return total(fixed.left) + total(run.highest);
 }
 
