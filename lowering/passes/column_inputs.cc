@@ -23,7 +23,7 @@ double layers_reading(const LoweredOp& op, const ModelSpec& block) {
   return 0;
 }
 
-void copy_inputs(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase phase) {
+void copy_inputs(LoweredLayer& layer, const LayerInputs& inputs, Phase phase) {
   const bool is_saved = keeps_saved_tensors(layer, inputs.plan, phase);
   rewrite(layer, phase, [&](const LoweredEvent& event, std::vector<LoweredEvent>& events) {
     const bool is_op = event.kind == Kind::kOp;
@@ -43,7 +43,7 @@ void copy_inputs(LoweredLayer& layer, const LayerInputs& inputs, LayerPhase phas
 
 // Reduces one input gradient for each layer that reads the input.
 void reduce_by_layer(LoweredLayer& layer, const ModelSpec& block) {
-  for (const LoweredEvent& event : layer.phase(LayerPhase::kBackward).events) {
+  for (const LoweredEvent& event : layer.phase(Phase::kBackward).events) {
     if (event.kind != Kind::kCollective) continue;
     LoweredCollective& record = layer.collectives[event.index];
     const bool is_reduction = record.label.part == ModelPart::kColumnParallelBackward &&
@@ -61,7 +61,7 @@ void reduce_by_layer(LoweredLayer& layer, const ModelSpec& block) {
 void copy_column_inputs(LoweredLayer& layer, const LayerInputs& inputs) {
   const bool copies = inputs.scenario.stack.copies_column_inputs && inputs.plan.degrees.tp > 1;
   if (!copies || layer.kind != LayerKind::kBlock) return;
-  for (const LayerPhase phase : {LayerPhase::kForward, LayerPhase::kRecompute}) {
+  for (const Phase phase : {Phase::kForward, Phase::kRecompute}) {
     copy_inputs(layer, inputs, phase);
   }
   reduce_by_layer(layer, inputs.block);
