@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/plan/term_class.h"
 #include "core/software/stack_parts.h"
 #include "sim/step/simulate.h"
 
@@ -17,40 +18,17 @@ struct Candidate {
   Scenario scenario;
 };
 
-CauseClass class_of(StepTerm term) {
-  switch (term) {
-    case StepTerm::kMatmul:
-    case StepTerm::kAttention:
-    case StepTerm::kRecurrence:
-    case StepTerm::kElementwise:
-    case StepTerm::kGroupedProducts:
-    case StepTerm::kPermute:
-    case StepTerm::kImbalance:
-    case StepTerm::kBubble:
-    case StepTerm::kClipping:
-    case StepTerm::kOptimizer:
-    case StepTerm::kStragglers:
-    case StepTerm::kUncalibratedOverhead: return CauseClass::kCompute;
-    case StepTerm::kTensorCommunication:
-    case StepTerm::kZeroCommunication:
-    case StepTerm::kContextCommunication:
-    case StepTerm::kExpertCommunication:
-    case StepTerm::kTransfer:
-    case StepTerm::kGradientReduction:
-    case StepTerm::kTiedEmbedding:
-    case StepTerm::kWeightGather: return CauseClass::kLinks;
-    case StepTerm::kHostWait:
-    case StepTerm::kHostStep: return CauseClass::kHost;
-  }
-  return CauseClass::kAny;
+CauseClass cause_class(StepTerm term) {
+  if (term == StepTerm::kHostWait || term == StepTerm::kHostStep) return CauseClass::kHost;
+  return class_of(term) == TermClass::kCommunication ? CauseClass::kLinks : CauseClass::kCompute;
 }
 
 // Returns the class of the first term that the part changes; kCompute for parts that change memory
 // only.
-CauseClass class_of(const PartRow& row) {
+CauseClass cause_class(const PartRow& row) {
   const auto first = std::find_if(kStepTerms.begin(), kStepTerms.end(),
                                   [&](StepTerm term) { return row.terms.contains(term); });
-  return first == kStepTerms.end() ? CauseClass::kCompute : class_of(*first);
+  return first == kStepTerms.end() ? CauseClass::kCompute : cause_class(*first);
 }
 
 // Whether the kernel exists for the GPU. FlashAttention-3 has kernels for Hopper only, the GPUs
@@ -70,7 +48,7 @@ void add_parts(const Scenario& scenario, std::vector<Candidate>& all) {
     const std::int64_t now = row.get(scenario.stack);
     for (const FieldWord& word : row.words) {
       if (word.value == now || !runs_on_gpu(row.part, word.value, scenario.profile)) continue;
-      Candidate other{fmt::format("{}={}", row.key, word.word), class_of(row), scenario};
+      Candidate other{fmt::format("{}={}", row.key, word.word), cause_class(row), scenario};
       other.scenario.stack = with_parts(scenario.stack, {{row.part, word.value}});
       all.push_back(std::move(other));
     }

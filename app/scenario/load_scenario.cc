@@ -11,6 +11,7 @@
 #include "core/model/expert_counts.h"
 #include "core/model/model_support.h"
 #include "costs/machine_cluster.h"
+#include "frameworks/launch/framework.h"
 
 namespace tpsim::app {
 namespace {
@@ -189,17 +190,17 @@ Status set_network(NamedScenario& named) {
 
 // Returns an error if the stack's launcher cannot run the model with any plan.
 Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
-  const auto rule_of = [&](const StackSpec& stack) {
-    return broken_rule(stack.launcher, RuleScope::kModel, scenario.model, Plan{});
+  const auto rule_of = [&](Launcher launcher) {
+    return broken_rule(launcher, RuleScope::kModel, scenario.model, Plan{});
   };
-  const LaunchRule* rule = rule_of(scenario.stack);
+  const LaunchRule* rule = rule_of(scenario.stack.launcher);
   if (rule == nullptr) return Ok{};
   std::vector<std::string> others;
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
     const Result<StackSpec> stack = catalogue.load_stack(name);
     if (!stack.ok()) continue;
-    const bool is_launched = stack->launcher != Launcher::kNone || name == "pytorch-fsdp";
-    if (is_launched && rule_of(*stack) == nullptr) others.push_back(name);
+    const Framework* const framework = framework_of(stack->launcher, name);
+    if (framework != nullptr && rule_of(framework->launcher()) == nullptr) others.push_back(name);
   }
   return field_error(
       Field::kStack,

@@ -99,6 +99,9 @@ const std::vector<const Framework*>& frameworks();
 const Framework& framework_of(LaunchStack stack);
 // Returns the framework whose files start the plans of `launcher`; null for kNone.
 const Framework* framework_of(Launcher launcher);
+// Returns the framework whose files start the plans of the stack with this name: the stack's
+// launcher, or for kNone the framework that runs() the name. Null if there is none.
+const Framework* framework_of(Launcher launcher, const std::string& stack);
 
 // Returns the shell command by which torchrun starts `program` on one node.
 std::string torchrun_command(const std::string& job, std::string_view program,

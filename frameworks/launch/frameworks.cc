@@ -41,6 +41,14 @@ const Framework* framework_of(Launcher launcher) {
   return nullptr;
 }
 
+const Framework* framework_of(Launcher launcher, const std::string& stack) {
+  if (launcher != Launcher::kNone) return framework_of(launcher);
+  for (const Framework* one : frameworks()) {
+    if (one->runs(stack)) return one;
+  }
+  return nullptr;
+}
+
 Framework::Framework(LaunchStack stack, Launcher launcher, std::string config)
     : stack_(stack), launcher_(launcher), files_{fmt::format("{}.sh", name_of(stack))} {
   if (!config.empty()) files_.push_back(std::move(config));

@@ -44,11 +44,8 @@ LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize&
 
 std::optional<LaunchStack> launcher_in(LaunchStack stack, const PlanFile& file, Launcher launcher) {
   if (!is_job(stack)) return stack;
-  for (const Framework* own : frameworks()) {
-    const bool is_named = launcher != Launcher::kNone && own->launcher() == launcher;
-    if (is_named || own->runs(file.stack)) return own->stack();
-  }
-  return std::nullopt;
+  const Framework* const own = framework_of(launcher, file.stack);
+  return own == nullptr ? std::nullopt : std::optional(own->stack());
 }
 
 std::vector<std::string> launch_file_names(LaunchStack stack) {

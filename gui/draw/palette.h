@@ -11,6 +11,7 @@
 #include <string>
 
 #include "core/plan/report.h"
+#include "core/plan/term_class.h"
 #include "core/program/timeline.h"
 
 namespace tpsim::gui {
@@ -22,10 +23,6 @@ struct Rgba {
 
 enum class Theme : std::uint8_t { kLight, kDark };
 
-// Class of a term of the step time.
-enum class TermClass : std::uint8_t { kCompute, kCommunication, kWaiting, kUpdate };
-inline constexpr int kTermClassCount = 4;
-TermClass class_of(StepTerm term);
 const char* name_of(TermClass);
 
 inline constexpr int kMemoryPartCount = kMemoryCategoryCount + 2;  // plus context and fragmentation
