@@ -244,6 +244,10 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
        "[in_use]"},
       stack.gathered_units, {GatheredUnits::kInUse, GatheredUnits::kHead, GatheredUnits::kRoot},
       kOptional);
+  io.flag({"copies_column_inputs",
+           "tensor parallelism: every column-parallel layer (q, k, v, gate, up) copies its input "
+           "and reduces its own input gradient [false]"},
+          stack.copies_column_inputs, kOptional);
   io.number({"overlap_slowdown", "slowdown factor of compute that overlaps with a collective"},
             stack.overlap_slowdown, {1, 10});
   io.number({"rank_jitter", "relative standard deviation of compute time between ranks"},

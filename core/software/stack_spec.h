@@ -209,6 +209,9 @@ struct StackSpec {
   // (FSDP 2, DeepSpeed).
   bool copies_gathered_weights = false;
   GatheredUnits gathered_units = GatheredUnits::kInUse;
+  // With tensor parallelism every column-parallel layer copies its input and reduces its own input
+  // gradient (PaddlePaddle). Queries, keys, values, gate and up are layers of their own.
+  bool copies_column_inputs = false;
   // Slowdown of compute overlapped with a collective (measured mean 1.19 in the literature).
   double overlap_slowdown = 1.19;
   // Standard deviation of a rank's micro-batch time over its mean: a step waits for the slowest

@@ -126,8 +126,9 @@ Result<AttentionKind> attention_of(const std::string& text, const StackSpec& sta
 // Whether the software has no FlashAttention for the dtype: its kernels and cuDNN's have 16-bit
 // operands. PyTorch's scaled_dot_product_attention has an fp32 kernel that keeps no scores.
 bool lacks_flash_kernel(const StackSpec& stack, DType dtype) {
-  const bool has_torch_modules = stack.parts.norm_kernel == KernelFusion::kTorch;
-  return dtype == DType::kFloat32 && !has_torch_modules;
+  const bool calls_sdpa = stack.parts.norm_kernel == KernelFusion::kTorch &&
+                          stack.parts.attention_kernel != AttentionKernel::kMegatron;
+  return dtype == DType::kFloat32 && !calls_sdpa;
 }
 
 std::int64_t virtual_stages_of(const PublishedRun& run, const RunEnvironment& environment) {

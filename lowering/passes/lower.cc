@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<LoweringPass, 14> kPasses = {{
+constexpr std::array<LoweringPass, 15> kPasses = {{
     {"attention_heads", "GEMMs of heads that share keys are one batched GEMM",
      merge_attention_heads},
     {"token_dispatch", "tokens reach the experts' ranks as the dispatcher sends them",
@@ -17,6 +17,7 @@ constexpr std::array<LoweringPass, 14> kPasses = {{
     {"early_stop", "recompute stops when backward has what it needs", stop_recompute_early},
     {"quantization", "operands of linear layers are cast to 8 or 4 bits", quantize},
     {"unfused_kernels", "an op becomes the kernels that the framework launches", unfuse_kernels},
+    {"column_inputs", "column-parallel layers copy their inputs", copy_column_inputs},
     {"weight_casts", "autocast casts weights and their gradients", cast_weights},
     {"loss_head", "logits and loss are computed and kept as the framework does", compute_loss},
     {"saved_tensors", "outputs of recomputed ops are not saved", drop_recomputed},

@@ -73,6 +73,7 @@ void recompute(LoweredLayer& layer, const LayerInputs& inputs);
 void stop_recompute_early(LoweredLayer& layer, const LayerInputs& inputs);
 void quantize(LoweredLayer& layer, const LayerInputs& inputs);
 void unfuse_kernels(LoweredLayer& layer, const LayerInputs& inputs);
+void copy_column_inputs(LoweredLayer& layer, const LayerInputs& inputs);
 void cast_weights(LoweredLayer& layer, const LayerInputs& inputs);
 void compute_loss(LoweredLayer& layer, const LayerInputs& inputs);
 void drop_recomputed(LoweredLayer& layer, const LayerInputs& inputs);

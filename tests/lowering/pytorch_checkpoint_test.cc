@@ -84,6 +84,29 @@ TEST_CASE("FSDP's units stay gathered at the peak, with ZeRO 3 alone") {
   const Bytes embedding(2.0 * static_cast<double>(freed.model.vocab * freed.model.hidden));
   const Bytes more = peak(GatheredUnits::kRoot, 3) - peak(GatheredUnits::kHead, 3);
   CHECK(more == (freed.model.tied_embedding ? Bytes() : embedding));
+TEST_CASE("copies of column-parallel inputs take time and memory with tensor parallelism alone") {
+  ModelSpec model = test::small_llama();
+  model.seq *= 16;  // activations set the peak
+  const Scenario shared = test::small_scenario(model);
+  Scenario copied = shared;
+  copied.stack.copies_column_inputs = true;
+  const Plan whole = plan_with(model, Recompute::kNone);
+  CHECK(with(copied, whole, {}).step == with(shared, whole, {}).step);
+  Plan plan = test::plan_of(model, {.tp = 2}, 8);
+  plan.attention = AttentionKind::kFlash;
+  plan.micro_batch = 8;
+  plan.recompute = Recompute::kNone;
+  const auto before = with(shared, plan, {}), after = with(copied, plan, {});
+  CHECK(time_of(after, StepTerm::kElementwise) > time_of(before, StepTerm::kElementwise));
+  const StepTerm reductions = StepTerm::kTensorCommunication;
+  CHECK(time_of(after, reductions) > time_of(before, reductions));
+  // Two more copies for q, k and v, one more for gate and up.
+  const double input = 2.0 * static_cast<double>(plan.micro_batch * model.seq * model.hidden);
+  const double more = (after.peak - before.peak).value();
+  CHECK(more == Approx(3 * input * static_cast<double>(model.layers)).epsilon(0.1));
+  plan.recompute = Recompute::kFull;
+  const double recomputed = (with(copied, plan, {}).peak - with(shared, plan, {}).peak).value();
+  CHECK(recomputed < more / 2);
 }
 
 TEST_CASE("a large activation keeps what is left of its segment up to 1 MiB") {

@@ -205,6 +205,7 @@ StackSpec odd_stack() {
   stack.checkpoint_stops_early = true;
   stack.copies_gathered_weights = true;
   stack.gathered_units = GatheredUnits::kRoot;
+  stack.copies_column_inputs = true;
   stack.overlap_slowdown = 1 + kThird;
   stack.rank_jitter = 0.01 * kThird;
   stack.run_spread = 0.02 * kThird;

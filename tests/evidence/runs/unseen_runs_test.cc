@@ -296,14 +296,16 @@ TEST_CASE("dtype and recipe of a row set the precision of linear layers") {
 TEST_CASE("fp32 training attends without FlashAttention, except in PyTorch's own kernel") {
   PublishedRun run = gpt_run(4096, 32, 8);
   run.attention = "flash";
-  StackSpec fused, plain;
-  plain.parts.norm_kernel = KernelFusion::kTorch;
+  StackSpec fused, plain, megatron;
+  plain.parts.norm_kernel = megatron.parts.norm_kernel = KernelFusion::kTorch;
+  megatron.parts.attention_kernel = AttentionKernel::kMegatron;
   for (const char* dtype : {"bf16", "fp32"}) {
     run.dtype = dtype;
     const bool is_wide = run.dtype == "fp32";
     CAPTURE(dtype);
-    CHECK(plan_of(run, {}, fused)->attention ==
-          (is_wide ? AttentionKind::kUnfused : AttentionKind::kFlash));
+    const auto without_sdpa = is_wide ? AttentionKind::kUnfused : AttentionKind::kFlash;
+    CHECK(plan_of(run, {}, fused)->attention == without_sdpa);
+    CHECK(plan_of(run, {}, megatron)->attention == without_sdpa);
     CHECK(plan_of(run, {}, plain)->attention == AttentionKind::kFlash);
   }
 }

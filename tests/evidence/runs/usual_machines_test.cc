@@ -42,6 +42,23 @@ TEST_CASE("the most specific name of a GPU selects the usual machine of a run") 
   CHECK(machine_of("RTX A6000 Ada", "a loop of one's own") == "rtx-6000-ada-8 pytorch");
 }
 
+TEST_CASE("the month of a run selects the release of Megatron-LM") {
+  const auto stack_of = [](const char* gpu, const char* framework, const char* date) {
+    RunLoader loader(Catalogue(kData), {}, {});
+    PublishedRun run = run_on(gpu, framework);
+    run.date = date;
+    const auto setup = loader.setup(run);
+    REQUIRE(setup.ok());
+    return setup->scenario.stack.name;
+  };
+  CHECK(stack_of("A800-80GB", "Megatron-LM", "2023-11") == "megatron-lm");
+  CHECK(stack_of("A800-80GB", "Megatron-LM", "2023-12") == "megatron-lm-2024");
+  CHECK(stack_of("H800-80GB", "Megatron-LM", "2023-11") == "megatron-lm");
+  CHECK(stack_of("H800-80GB", "Megatron-LM", "2024-07") == "megatron-lm-2024");
+  CHECK(stack_of("H100-80GB", "megatron-core core_v0.6.0", "2024-06") == "megatron-lm-2024");
+  CHECK(stack_of("H100-80GB", "megatron-core core_v0.8.0", "2024-08") == "megatron-core");
+}
+
 TEST_CASE("a machine that a row names is used if its GPU is a variant of the row's") {
   RunLoader loader(Catalogue(kData), {}, {});
   PublishedRun run = run_on("B200-SXM", "Megatron-Core");
