@@ -84,6 +84,8 @@ TEST_CASE("FSDP's units stay gathered at the peak, with ZeRO 3 alone") {
   const Bytes embedding(2.0 * static_cast<double>(freed.model.vocab * freed.model.hidden));
   const Bytes more = peak(GatheredUnits::kRoot, 3) - peak(GatheredUnits::kHead, 3);
   CHECK(more == (freed.model.tied_embedding ? Bytes() : embedding));
+}
+
 TEST_CASE("copies of column-parallel inputs take time and memory with tensor parallelism alone") {
   ModelSpec model = test::small_llama();
   model.seq *= 16;  // activations set the peak
