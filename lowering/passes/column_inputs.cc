@@ -12,7 +12,7 @@ namespace {
 
 using Kind = LoweredEvent::Kind;
 
-constexpr const char* kCopies = "tensor_parallel.copies";
+constexpr const char* kInputCopies = "tensor_parallel.copies";
 
 // Returns the number of column-parallel layers that read the input of a traced GEMM; 0 for other
 // ops.
@@ -31,11 +31,11 @@ void copy_inputs(LoweredLayer& layer, const LayerInputs& inputs, Phase phase) {
     if (count > 0) {
       const LoweredOp& gemm = layer.ops[event.index];
       const double bytes = inputs_of(gemm) * static_cast<double>(size_of(gemm.key.dtype));
-      events.push_back(added(layer, LoweredCopy{.label = {ModelPart::kMlpLinear, kCopies},
+      events.push_back(added(layer, LoweredCopy{.label = {ModelPart::kMlpLinear, kInputCopies},
                                                 .moved = Bytes(2 * count * bytes),
                                                 .kernels = count}));
       // The copies are saved instead of the traced input.
-      if (is_saved) hold(layer, events, kBackwardEnd, (count - 1) * bytes, kCopies);
+      if (is_saved) hold(layer, events, kBackwardEnd, (count - 1) * bytes, kInputCopies);
     }
     events.push_back(event);
   });

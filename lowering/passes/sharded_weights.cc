@@ -44,7 +44,8 @@ void copy_gathered(LoweredLayer& layer, Phase phase) {
 // Returns the number of weights of a block on a rank, gathered over the data group.
 double block_weights(const LayerInputs& inputs, ModelSpec block) {
   block.experts.count /= inputs.plan.degrees.ep;
-  return static_cast<double>(block_parameter_count(block)) / inputs.plan.degrees.tp;
+  return static_cast<double>(block_parameter_count(block)) /
+         static_cast<double>(inputs.plan.degrees.tp);
 }
 
 // Returns the number of weights of the unit that has the head.
@@ -52,7 +53,7 @@ double head_weights(const LayerInputs& inputs, GatheredUnits units) {
   const ModelSpec& model = inputs.scenario.model;
   const bool has_both = units == GatheredUnits::kRoot && !model.tied_embedding;
   return static_cast<double>(model.vocab * model.hidden) * (has_both ? 2 : 1) /
-         inputs.plan.degrees.tp;
+         static_cast<double>(inputs.plan.degrees.tp);
 }
 
 bool has_gathers(const LoweredLayer& layer) {
