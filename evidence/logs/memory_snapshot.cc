@@ -175,9 +175,8 @@ std::size_t events_of_start_up(const MemorySnapshot& snapshot) {
   return 0;
 }
 
-// Memory before and at a peak: number of events from the start, and bytes.
 struct PeakEvent {
-  std::size_t events = 0;
+  std::size_t events = 0;  // from the start of the recording
   std::int64_t bytes = 0;
 };
 
@@ -381,12 +380,11 @@ SnapshotPeak peak_of(const MemorySnapshot& snapshot) {
     peak.start_up = Bytes(static_cast<double>(start_up.bytes));
   }
   for (std::size_t i = 0; i < first; ++i) apply(events[i], live);
-  const std::size_t to_peak =
-      highest_allocated(snapshot, first, events.size(), bytes_of(live)).events;
-  for (std::size_t i = first; i < to_peak; ++i) apply(events[i], live);
+  const PeakEvent top = highest_allocated(snapshot, first, events.size(), bytes_of(live));
+  for (std::size_t i = first; i < top.events; ++i) apply(events[i], live);
   peak.live = by_site(snapshot, live);
   peak.allocated = Bytes(static_cast<double>(bytes_of(live)));
-  for (std::size_t i = to_peak; i < events.size(); ++i) {
+  for (std::size_t i = top.events; i < events.size(); ++i) {
     if (events[i].action == SnapshotAction::kFree) live.erase(events[i].address);
   }
   peak.kept = Bytes(static_cast<double>(bytes_of(live)));

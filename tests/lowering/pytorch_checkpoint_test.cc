@@ -81,9 +81,10 @@ TEST_CASE("FSDP's units stay gathered at the peak, with ZeRO 3 alone") {
   for (const GatheredUnits units : {GatheredUnits::kHead, GatheredUnits::kRoot})
     CHECK(peak(units, 1) == peak(GatheredUnits::kInUse, 1));
   CHECK(peak(GatheredUnits::kHead, 3) > peak(GatheredUnits::kInUse, 3));
-  const Bytes embedding(2.0 * static_cast<double>(freed.model.vocab * freed.model.hidden));
+  const Bytes both_ends(2 * 2.0 * static_cast<double>(freed.model.vocab * freed.model.hidden));
   const Bytes more = peak(GatheredUnits::kRoot, 3) - peak(GatheredUnits::kHead, 3);
-  CHECK(more == (freed.model.tied_embedding ? Bytes() : embedding));
+  CHECK(more > Bytes());
+  CHECK(more <= both_ends);
 }
 
 TEST_CASE("copies of column-parallel inputs take time and memory with tensor parallelism alone") {
