@@ -85,9 +85,11 @@ expect "each step has a line" grep -q "^look/op_matmul: 1 after" "$place/look/su
 stage kernels
 expect "kernels are left behind without PyTorch" grep -q flash_forward "$place/kernels/kernel_times.tsv"
 expect "attention by warps is tried too" grep -q "== warps_backward: exit code 0" "$place/kernels/kernels.txt"
-expect "ranks on one GPU are compared with one rank" grep -q "== nccl_tp2_losses: exit code 0" "$place/kernels/kernels.txt"
-expect "other losses are seen" grep -q "^kernels/nccl_pp2_losses: 1 after .*mismatch" "$place/kernels/summary.txt"
-expect "a stopped rank is given up" grep -q "^kernels/nccl_stopped: 0 after" "$place/kernels/summary.txt"
+
+stage ranks
+expect "ranks on one GPU are compared with one rank" grep -q "== nccl_tp2_losses: exit code 0" "$place/ranks/ranks.txt"
+expect "other losses are seen" grep -q "^ranks/nccl_pp2_losses: 1 after .*mismatch" "$place/ranks/summary.txt"
+expect "a stopped rank is given up" grep -q "^ranks/nccl_stopped: 0 after" "$place/ranks/summary.txt"
 
 stage profile
 expect "a failed profile is seen" [ "$code" -eq 1 ]
@@ -102,6 +104,6 @@ expect "and the ops that are off" grep -q "matmul -250.00 ms" "$place/profile/va
 
 stage speed
 expect "clocks are left behind" [ -e "$place/speed/clocks.csv" ]
-for one in look kernels profile speed; do
+for one in look kernels ranks profile speed; do
   expect "few files for $one" [ "$(find "$place/$one" -type f | wc -l)" -le 5 ]
 done

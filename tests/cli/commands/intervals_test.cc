@@ -87,7 +87,7 @@ TEST_CASE("a campaign has the interval of its plan's step") {
 }
 
 TEST_CASE("the spread over other software equals that of predictions with each stack") {
-  const GivenOptions plan = {{Opt::kModel, "opt-1.3b"},
+  const GivenOptions plan = {{Opt::kModel, "llama-3.2-1b"},
                              {Opt::kCluster, "hgx-h200"},
                              {opt_of(Setting::kDp), "4"},
                              {opt_of(Setting::kTp), "2"},
