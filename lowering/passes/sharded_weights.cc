@@ -78,7 +78,6 @@ void keep_units(LoweredLayer& layer, const LayerInputs& inputs, GatheredUnits un
   const Plan& plan = inputs.plan;
   const ModelSpec& model = inputs.scenario.model;
   const bool is_block = layer.kind == LayerKind::kBlock;
-  const std::int64_t first = block_kind(model, 0), last = block_kind(model, model.layers - 1);
   const bool has_unit =
       layer.kind == LayerKind::kHead || (units == GatheredUnits::kRoot && plan.degrees.pp == 1);
   const double kept = has_unit ? head_weights(inputs, units) : 0;
@@ -93,11 +92,10 @@ void keep_units(LoweredLayer& layer, const LayerInputs& inputs, GatheredUnits un
     // The head runs last in forward, the embedding in backward.
     const LayerKind stops = phase == Phase::kForward ? LayerKind::kHead : LayerKind::kEmbedding;
     if (layer.kind == stops || layer.kind == LayerKind::kWordEmbeddings) continue;
-    const double next = is_block ? block_weights(inputs, inputs.block)
-                        : phase == Phase::kForward
-                            ? block_weights(inputs, with_block_kind(model, first))
-                            : block_weights(inputs, with_block_kind(model, last));
-    hold_weights(phase, width * next, "weights gathered ahead");
+    const std::int64_t next = phase == Phase::kForward ? 0 : model.layers - 1;
+    const double weights = block_weights(
+        inputs, is_block ? inputs.block : with_block_kind(model, block_kind(model, next)));
+    hold_weights(phase, width * weights, "weights gathered ahead");
   }
   if (is_block) {
     const auto summed = static_cast<double>(size_of(plan.gradient_dtype));

@@ -47,6 +47,17 @@ inline bool host_waits(const Scenario& scenario) {
 }
 inline Fp32Matmul fp32_matmul(const StackSpec& stack) { return stack.parts.fp32_matmul; }
 
+// Degrees that every layer's memory depends on because of weights that FSDP keeps gathered: those
+// of the next block, and of the unit that has embedding and head.
+struct GatheredDegrees {
+  bool expert = false;
+  bool pipeline = false;
+};
+inline GatheredDegrees gathered_degrees(const StackSpec& stack, int zero) {
+  const bool keeps = zero == 3 && stack.gathered_units != GatheredUnits::kInUse;
+  return {keeps, keeps && stack.gathered_units == GatheredUnits::kRoot};
+}
+
 // With the last micro-batch's backward.
 inline bool overlaps_reduction(const StackSpec& stack) {
   return stack.training.overlap_gradient_reduction;

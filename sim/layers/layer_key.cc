@@ -48,6 +48,9 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
     key.rank_order = plan.rank_order;
     key.degrees.pp = plan.rank_order == RankOrder::kTpPpDp ? plan.degrees.pp : 0;
   }
+  const GatheredDegrees gathered = gathered_degrees(scenario.stack, key.zero);
+  if (gathered.expert) key.degrees.ep = plan.degrees.ep;
+  if (gathered.pipeline) key.degrees.pp = plan.degrees.pp;
   return key;
 }
 

@@ -34,7 +34,7 @@ std::int64_t least_replicas(const Plan& plan) {
 Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
   traced.recompute = traced_recompute(key.kind, plan.recompute, scenario.stack);
-  traced.degrees.ep = std::max<std::int64_t>(1, key.degrees.ep);
+  traced.degrees.ep = key.kind == LayerKind::kBlock ? std::max<std::int64_t>(1, key.degrees.ep) : 1;
   traced.degrees.etp = key.degrees.etp;
   traced.zero = key.zero;
   if (key.zero == 0) {

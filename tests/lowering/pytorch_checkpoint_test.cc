@@ -3,6 +3,7 @@
 
 #include "core/model/model_spec.h"
 #include "lowering/passes/recompute.h"
+#include "sim/step/predict.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/with_parts.h"
 
@@ -85,6 +86,23 @@ TEST_CASE("FSDP's units stay gathered at the peak, with ZeRO 3 alone") {
   const Bytes more = peak(GatheredUnits::kRoot, 3) - peak(GatheredUnits::kHead, 3);
   CHECK(more > Bytes());
   CHECK(more <= both_ends);
+}
+
+TEST_CASE("a layer's memory does not depend on plans that were priced before") {
+  Scenario scenario = test::small_scenario(test::small_mixture());
+  scenario.model.experts.dropless = true;
+  for (const GatheredUnits units : {GatheredUnits::kHead, GatheredUnits::kRoot}) {
+    scenario.stack.gathered_units = units;
+    LayerPricer pricer(scenario);
+    for (const std::int64_t pp : {1, 2}) {
+      for (const std::int64_t ep : {1, 2, 4}) {
+        Plan plan = test::plan_of(scenario.model, {.pp = pp, .dp = 4, .ep = ep}, 8);
+        plan.zero = 3;
+        CAPTURE(pp, ep);
+        CHECK(predict(pricer, plan)->peak == simulate(scenario, plan)->peak);
+      }
+    }
+  }
 }
 
 TEST_CASE("copies of column-parallel inputs take time and memory with tensor parallelism alone") {
