@@ -68,10 +68,15 @@ def require(name):
                              "--check names the framework's checkout, --checkout further ones")
 
 
-def with_stubs(answer, finder):
-    """Adds the modules that could not be loaded to the answer, because they make it less reliable."""
+def answer_of(work, finder, notes=()):
+    """Returns the answer of a judge whose settings `work` returns. The modules that could not be loaded are
+    part of it, because they make it less reliable. `work` may add notes.
+    """
+    answer = judged(work)
     if finder.failed:
         answer["stubs"] = finder.failed
+    if notes:
+        answer["notes"] = notes
     return answer
 
 
@@ -85,7 +90,7 @@ def megatron_lm(file, sources):
         arguments.validate_args(parsed, {})
         arguments.core_transformer_config_from_args(parsed)
         return {name: plain.Walk().plain(value) for name, value in vars(parsed).items()}
-    return with_stubs(judged(work), finder)
+    return answer_of(work, finder)
 
 
 def value_at(owner, key):
@@ -191,7 +196,7 @@ def megatron_bridge(file, sources):
         config.dataset.seq_length = config.model.seq_length  # exported files do not state the data
         runtime_config_update(config)
         return {key: value_at(config, key) for key in overrides if not key.endswith(("." + TARGET, "._call_"))}
-    return with_stubs(judged(work), finder)
+    return answer_of(work, finder)
 
 
 # Fields of a model provider that a recipe sets when it creates the provider. Other fields are

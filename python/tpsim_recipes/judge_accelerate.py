@@ -41,10 +41,7 @@ def accelerate(file, sources):
         else:
             notes.append(NO_TRAINER)
         return settings
-    answer = check.with_stubs(check.judged(work), finder)
-    if notes:
-        answer["notes"] = notes
-    return answer
+    return check.answer_of(work, finder, notes)
 
 
 def uses_transformers(finder):

@@ -24,10 +24,7 @@ def megatron_deepspeed(file, sources):
         else:
             notes.append(NO_FORK)
         return settings
-    answer = check.with_stubs(check.judged(work), finder)
-    if notes:
-        answer["notes"] = notes
-    return answer
+    return check.answer_of(work, finder, notes)
 
 
 def require_deepspeed(sources):
@@ -52,10 +49,7 @@ def deepspeed(file, sources):
         else:
             notes.append(NO_TRAINER)
         return settings
-    answer = check.with_stubs(check.judged(work), finder)
-    if notes:
-        answer["notes"] = notes
-    return answer
+    return check.answer_of(work, finder, notes)
 
 
 def degrees_of(words):

@@ -45,10 +45,7 @@ def torchtitan(file, sources):
             raise first
         notes.append(NO_MODEL)
         return settings_of(checked(lambda: without_model(given["arguments"]), given["arguments"]), given["arguments"])
-    answer = check.with_stubs(check.judged(work), finder)
-    if notes:
-        answer["notes"] = notes
-    return answer
+    return check.answer_of(work, finder, notes)
 
 
 def without_model(words):
