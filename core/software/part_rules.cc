@@ -144,8 +144,8 @@ const std::array kPartRules = std::to_array<PartRule>({
      true},
     // src/megatron/bridge/training/flex_dispatcher_backend.py of Megatron-Bridge 067f987.
     {kBridge,
-     [](M m, P p, Stack s) {
-       return has_experts(m) && p.degrees.ep > 1 && s.parts.dispatcher == Dispatcher::kDeepEp;
+     [](M m, P, Stack s) {
+       return has_experts(m) && s.parts.dispatcher == Dispatcher::kDeepEp;
      },
      "DeepEP on GB200 and GB300",
      "Megatron-Bridge supports it on Ampere, Hopper, B200 and B300 only "
