@@ -1,4 +1,4 @@
-// What a launcher does where its files cannot state the value of a setting or part. Exports that
+// The behavior of a launcher where its files cannot state the value of a part. Exports that
 // refuse the value print the sentence, and docs/files.md lists all of them.
 #pragma once
 
