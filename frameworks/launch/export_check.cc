@@ -142,10 +142,9 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
   std::vector<std::string> changed, lacking;
   for (const LostSetting& one : loss.lost) {
     if (one.is_of_model()) continue;
-    changed.push_back(one.key);
-    if (!one.is_lacking) continue;
-    lacking.push_back(fmt::format("{} {}{}", one.key, one.from,
-                                  one.why.empty() ? "" : fmt::format(" ({})", one.why)));
+    const std::string why = one.why.empty() ? "" : fmt::format(" ({})", one.why);
+    changed.push_back(fmt::format("{} {}{}", one.key, one.from, why));
+    if (one.is_lacking) lacking.push_back(changed.back());
   }
   const bool is_exact = !changed.empty() || !lacking.empty();
   if (change <= (is_exact ? kToleratedRounding : kToleratedLoss)) return Ok{};
@@ -156,7 +155,7 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
                  "", kHint};
   }
   const std::string of =
-      changed.empty() ? "" : fmt::format(" (changed: {})", fmt::join(changed, ", "));
+      changed.empty() ? "" : fmt::format(", which lacks {}", fmt::join(changed, ", "));
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("the exported files for {} describe a different plan{}: {}",
                            name_of(stack), of, change_text(loss)),

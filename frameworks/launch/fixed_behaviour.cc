@@ -1,5 +1,6 @@
-// The table of fixed_behaviour.h. Files are those of Megatron-LM d98e8a6, torchtitan b5bcd76,
-// accelerate 16cb6eb8, transformers 5.2.0.dev0, DeepSpeed edaa72212 and BigScience's fork 8387ae1.
+// The table of fixed_behaviour.h. Files are those of Megatron-LM d98e8a6, Megatron-Bridge 067f987,
+// torchtitan b5bcd76, accelerate 16cb6eb8, transformers 5.2.0.dev0, DeepSpeed edaa72212 and
+// BigScience's fork 8387ae1.
 #include "frameworks/launch/fixed_behaviour.h"
 
 #include <fmt/format.h>
@@ -41,8 +42,8 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "the registry's configuration sets the backend, and PyTorch selects the kernel "
      "(torchtitan/models/common/attention.py)"},
     {StackPart::kAttentionKernel, kTrainerFiles,
-     "--attn_implementation has FlashAttention 2, FlashAttention 3 and eager; with sdpa PyTorch "
-     "selects the kernel (transformers/modeling_utils.py:3722)"},
+     "--attn_implementation has FlashAttention 2, FlashAttention 3 and eager, which is --attention "
+     "unfused; with sdpa PyTorch selects the kernel (transformers/modeling_utils.py:3722)"},
     {StackPart::kNormKernel, kCoreFiles,
      "its layers have Transformer Engine's norm "
      "(megatron/core/extensions/transformer_engine.py:1048)"},
@@ -140,6 +141,9 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
     {StackPart::kGradientSync, kSpeedFiles,
      "ZeRO 2 and 3 reduce gradients after every micro-batch and refuse no_sync "
      "(deepspeed/runtime/engine.py:3042)"},
+    {StackPart::kReduceDtype, files_of(LaunchStack::kNemo),
+     "Megatron-Bridge converts a dtype of its YAML only if the recipe has one "
+     "(src/megatron/bridge/training/utils/omegaconf_utils.py:500)"},
     {StackPart::kReduceDtype, kTitanFiles,
      "mixed_precision_reduce accepts float32 only (torchtitan/config/configs.py)"},
     {StackPart::kReduceDtype, kAccelFiles,

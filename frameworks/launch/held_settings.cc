@@ -22,7 +22,6 @@ struct HeldCell {
 constexpr HeldCell kHeld{Held::kWritten};
 constexpr HeldCell kIdle{Held::kNoEffect};
 constexpr HeldCell kNot{Held::kRefused};
-constexpr HeldCell kYet{Held::kUnwritten};
 constexpr HeldCell only(std::string_view words) { return {Held::kWritten, words}; }
 
 template <class Key>
@@ -98,7 +97,7 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
      kNot},
     {StackPart::kDataParallelSync, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kGradientSync, kNot, kIdle, kNot, kNot, kIdle, only("every_micro_batch"), kNot},
-    {StackPart::kReduceDtype, kYet, kIdle, kYet, only("as_added_up"), kIdle, kNot, kHeld},
+    {StackPart::kReduceDtype, kHeld, kIdle, kNot, only("as_added_up"), kIdle, kNot, kHeld},
     {StackPart::kOverlapGradientReduction, kHeld, kNot, kHeld, kNot, kNot, kNot, kHeld},
     {StackPart::kOverlapParameterGather, kHeld, kNot, kHeld, kNot, kNot, kNot, kHeld},
     {StackPart::kShardGroup, kHeld, kNot, kHeld, kHeld, kNot, kHeld, only("all")},
@@ -131,8 +130,8 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kFp32Matmul, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
     {StackPart::kOptimizerKind, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
     {StackPart::kMuonTpMode, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
-    {StackPart::kExpertCapacity, kYet, kIdle, kYet, kNot, kIdle, kNot, kNot},
-    {StackPart::kExpertStash, kYet, kIdle, kYet, kNot, kIdle, kNot, kNot},
+    {StackPart::kExpertCapacity, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
+    {StackPart::kExpertStash, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
     {StackPart::kOffloadLayers, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
 });
 

@@ -42,6 +42,8 @@ const PartValues kWithParts[] = {
      {StackPart::kRotaryKernel, kFused},
      {StackPart::kActivationKernel, kFused},
      {StackPart::kLossHead, kChunked}},
+    {{StackPart::kDispatcher, static_cast<std::int64_t>(Dispatcher::kHybridEp)},
+     {StackPart::kExpertCapacity, 2000}},
     {{StackPart::kMasterWeights, kNoCopy}, {StackPart::kOptimizerDtype, kNarrow}}};
 
 std::string changed(const SettingRow& row, std::string_view text) {
