@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "core/software/launch_rules.h"
 #include "formats/shell_words.h"
 #include "frameworks/launch/programs.h"
 #include "frameworks/launch/shell_files.h"
@@ -387,6 +388,11 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
   const bool divides_model = read->plan.degrees.tp * read->plan.degrees.cp > 1;
   const bool is_own_stack = program.settings != SettingsOf::kTrainer || !divides_model;
   if (!program.stack.empty() && is_own_stack) read->stack = program.stack;
+  // These programs build models by bridges, as NeMo does, instead of Megatron-LM's arguments.
+  if (read->stack == "megatron-core" &&
+      broken_rule(Launcher::kMegatron, RuleScope::kModel, read->model, read->plan) != nullptr) {
+    read->stack = "nemo";
+  }
   if (program.finish != nullptr) program.finish(out, *read);
   for (const std::string& name : out.outside) add_outside(name, read->outside);
   if (!program.note.empty()) {
