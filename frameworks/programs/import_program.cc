@@ -260,10 +260,7 @@ Status divide_model(ProgramSettings& settings, std::int64_t batch, ImportedPlan&
 
 Result<ImportedPlan> as_trainer(ProgramSettings& settings, const LaunchCommand* by,
                                 const LaunchFile& file, ImportInputs inputs) {
-  std::vector<FlatSetting> own;
-  for (const FlatSetting& one : settings.all()) {
-    if (!one.key.starts_with('@')) own.push_back(one);
-  }
+  std::vector<FlatSetting> own = settings.of_framework();
   if (const std::string* name = settings.find("@model")) {
     own.push_back({"model_name_or_path", model_name(*name), 0});
   }
@@ -306,10 +303,7 @@ Result<ImportedPlan> read_settings(const TrainingProgram& program, ProgramSettin
   }
   ImportInputs all = inputs;
   if (all.gpus == 0) all.gpus = settings.gpus();
-  std::vector<FlatSetting> own;
-  for (const FlatSetting& one : settings.all()) {
-    if (!one.key.starts_with('@')) own.push_back(one);
-  }
+  const std::vector<FlatSetting> own = settings.of_framework();
   TPSIM_TRY_STATUS(settings.open.status());
   TPSIM_TRY(ImportedPlan plan, import_torchtitan(own, all));
   if (command != nullptr) add_environment(*command, plan);
