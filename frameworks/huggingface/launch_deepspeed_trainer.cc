@@ -18,6 +18,7 @@ JsonValue zero_section(const Plan& plan, const TrainingOptions& training) {
   if (plan.offload != Offload::kNone) {
     zero.set("offload_optimizer", json_object({{"device", "cpu"}}));
   }
+  if (plan.zero == 3 && !training.overlap_parameter_gather) zero.set(kPrefetchKey, 0);
   return zero;
 }
 
@@ -35,6 +36,11 @@ Result<std::string> deepspeed_trainer_json(const PlanFile& file, const StackSpec
   });
   if (plan.dtype != DType::kFloat32) {
     json.set(std::string(name_of(plan.dtype)), json_object({{"enabled", true}}));
+  }
+  // Without the key, gradients are reduced in the dtype of the weights (runtime/engine.py:1405).
+  const bool is_wide = software.training.reduce_dtype == ReduceDtype::kAsAddedUp;
+  if (plan.zero >= 2 && is_wide && plan.gradient_dtype != plan.dtype) {
+    json.set("communication_data_type", std::string(name_of(plan.gradient_dtype)));
   }
   if (plan.degrees.tp > 1) {
     json.set("tensor_parallel", json_object({{"autotp_size", plan.degrees.tp}}));
