@@ -20,12 +20,6 @@ constexpr const char* kStart =
 
 }  // namespace
 
-std::vector<std::string> checkout_words(const std::vector<std::string>& checkouts) {
-  std::vector<std::string> words;
-  for (const std::string& folder : checkouts) words.insert(words.end(), {"--checkout", folder});
-  return words;
-}
-
 Result<std::string> output_of_recipes(std::vector<std::string> words) {
   TPSIM_TRY(const PrivateFolder folder, PrivateFolder::create());
   const std::filesystem::path archive = folder.path() / "tpsim_recipes.zip";

@@ -15,7 +15,11 @@ namespace tpsim {
 // python3.
 Result<std::string> output_of_recipes(std::vector<std::string> words);
 // Returns the options of tpsim_recipes that name source folders of frameworks.
-std::vector<std::string> checkout_words(const std::vector<std::string>& checkouts);
+inline std::vector<std::string> checkout_words(const std::vector<std::string>& checkouts) {
+  std::vector<std::string> words;
+  for (const std::string& folder : checkouts) words.insert(words.end(), {"--checkout", folder});
+  return words;
+}
 // Returns the string under `key` of the answer; empty if there is none.
 inline std::string text_of_answer(const JsonValue& answer, std::string_view key) {
   const JsonValue* const found = answer.find(key);

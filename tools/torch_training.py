@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures training steps of Hugging Face models on one GPU, and writes them as a table of runs.
 
-Usage: torch_training.py OUT.csv [--cases first|held-out|sharded] [--seconds N] [--only SUBSTRING]
+Usage: torch_training.py OUT.csv [--cases NAME] [--seconds N] [--only SUBSTRING]
                          [--saved OUT.tsv] [--kernels OUT.tsv] [--snapshots FOLDER]
 
 Models have their published shapes, random weights and random tokens. A step is forward with the
@@ -38,7 +38,7 @@ COLUMNS = (
     "ffn_hidden gated_ffn seq vocab dtype framework tp sp cp pp vpp dp zero micro_batch global_batch "
     "recompute attention grad_accum_dtype stage_split step_s tokens_per_s_per_gpu hw_tflops_per_gpu "
     "mem_gb mem_kind outcome notes head_dim experts experts_per_token optimizer optimizer_dtype "
-    "master_weights compile dropout").split()
+    "master_weights compile dropout gradient_sync").split()
 
 # Published shapes: the model type of transformers and the fields of its configuration.
 LLAMA_1B = dict(hidden_size=2048, num_hidden_layers=16, num_attention_heads=32, num_key_value_heads=8,
@@ -157,11 +157,26 @@ SHARDED_CASES = [
     Case("phi-3-mini-4k", "mixed", 2, 4096, recompute=True, shards=8),
     Case("qwen2.5-1.5b", "mixed", 4, 2048, shards=8, accumulate=2), Case("llama-3.2-3b", "bf16", 2, 2048, shards=8),
 ]
-ALL_CASES = {"first": CASES, "held-out": HELD_OUT_CASES, "sharded": SHARDED_CASES}
+# No price of tpsim was derived from these, except for what accumulation keeps.
+SHARDED_HELD_OUT_CASES = [
+    Case("qwen2.5-1.5b", "mixed", 4, 2048, shards=8, accumulate=2), Case("qwen2.5-1.5b", "mixed", 4, 2048, shards=8),
+    Case("llama-3.2-1b", "mixed", 1, 2048, shards=8, accumulate=4), Case("qwen3-4b", "mixed", 1, 2048, shards=8, accumulate=4),
+    Case("gemma-2-2b", "mixed", 1, 2048, "eager", shards=8), Case("opt-1.3b", "mixed", 4, 2048, shards=16),
+    Case("gpt2-xl", "mixed", 4, 1024, shards=4), Case("bloom-1b7", "mixed", 2, 2048, "eager", shards=8),
+    Case("falcon-7b", "mixed", 1, 2048, shards=8, recompute=True), Case("deepseek-v2-lite", "mixed", 1, 2048, shards=16),
+    Case("llama-2-7b", "bf16", 2, 4096, shards=8, recompute=True), Case("qwen3-4b", "mixed", 1, 4096, shards=32, reshard=False),
+    Case("llama-3.2-3b", "mixed", 4, 4096, shards=32, recompute=True), Case("phi-3-mini-4k", "mixed", 1, 4096, shards=4),
+    Case("olmoe-1b-7b", "bf16", 1, 4096, shards=8, recompute=True),
+    Case("llama-3.2-3b", "mixed", 1, 4096, shards=16, compiled=True),
+]
+ALL_CASES = {"first": CASES, "held-out": HELD_OUT_CASES, "sharded": SHARDED_CASES,
+             "sharded-held-out": SHARDED_HELD_OUT_CASES}
 
 # Cases whose kernels are counted and whose memory snapshots are written, by their place in the list.
-KERNEL_CASES = {"first": (0, 1, 2, 3, 10, 16), "held-out": (1, 2, 3, 5, 8), "sharded": ()}
-SNAPSHOT_CASES = {"first": (0, 1, 2), "held-out": (3, 9), "sharded": (0, 1, 2)}
+KERNEL_CASES = {"first": (0, 1, 2, 3, 10, 16), "held-out": (1, 2, 3, 5, 8), "sharded": (),
+                "sharded-held-out": ()}
+SNAPSHOT_CASES = {"first": (0, 1, 2), "held-out": (3, 9), "sharded": (0, 1, 2),
+                  "sharded-held-out": (0, 2)}
 
 
 def build(case):
@@ -193,7 +208,8 @@ def shard(model, case):
     policy = MixedPrecisionPolicy()
     if case.precision == "mixed":
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    for block in model.get_decoder().layers:
+    decoder = model.get_decoder()
+    for block in decoder.layers if hasattr(decoder, "layers") else decoder.h:
         if case.compiled:
             block.compile()
         fully_shard(block, mesh=mesh, mp_policy=policy, reshard_after_forward=case.reshard)
@@ -335,6 +351,7 @@ def row_of(case, result, gpu, date):
         optimizer_dtype="bf16" if case.precision == "bf16" else "fp32",
         master_weights={"bf16": "none", "autocast": "autocast", "mixed": ""}[case.precision],
         compile=int(case.compiled), dropout=0,
+        gradient_sync="every_micro_batch" if case.shards > 1 else "",  # FSDP 2 outside of no_sync()
         notes=f"{parameters} parameters; slowest/fastest {spread:.3f}; issued in {issued * 1e3:.1f} ms; GiB "
               f"reserved {reserved / 2**30:.3f}, weights {weights / 2**30:.3f}, between steps {state / 2**30:.3f}, kept by "
               f"forward {marks[0] / 2**30:.3f}, peaks of forward {marks[1] / 2**30:.3f} backward "

@@ -14,6 +14,7 @@
 #include "core/model/model_json.h"
 #include "core/scenario/plan_json.h"
 #include "core/software/stack_json.h"
+#include "frameworks/launch/fixed_behaviour.h"
 #include "frameworks/launch/held_settings.h"
 
 namespace tpsim::app {
@@ -151,7 +152,10 @@ std::string formats_page() {
       "given "
       "or the prediction stays the same. Export leaves out\nsettings that have no effect with the "
       "launcher, such as fused rotary kernels of a model without rotary\nembeddings.\n\n" +
-      held_settings_text();
+      held_settings_text() +
+      "\nIf export refuses a part, the launcher has no option for it. The error and this table "
+      "state what the launcher\ndoes:\n\n" +
+      fixed_behaviour_text();
   return text;
 }
 

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "app/scenario/effective_file.h"
 #include "app/scenario/field.h"
@@ -188,25 +190,60 @@ Status set_network(NamedScenario& named) {
   return Ok{};
 }
 
+// Returns the reason why the launcher of the stack `name` cannot run the model with any plan; null
+// if it can.
+const LaunchRule* reason_against(const std::string& name, const StackSpec& stack,
+                                 const ModelSpec& model) {
+  const Framework* const framework = framework_of(stack.launcher, name);
+  const Launcher launcher = framework == nullptr ? stack.launcher : framework->launcher();
+  return broken_rule(launcher, RuleScope::kModel, model, Plan{});
+}
+
 // Returns an error if the stack's launcher cannot run the model with any plan.
 Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
-  const auto rule_of = [&](Launcher launcher) {
-    return broken_rule(launcher, RuleScope::kModel, scenario.model, Plan{});
-  };
-  const LaunchRule* rule = rule_of(scenario.stack.launcher);
+  const LaunchRule* rule = reason_against(scenario.stack.name, scenario.stack, scenario.model);
   if (rule == nullptr) return Ok{};
   std::vector<std::string> others;
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
     const Result<StackSpec> stack = catalogue.load_stack(name);
-    if (!stack.ok()) continue;
-    const Framework* const framework = framework_of(stack->launcher, name);
-    if (framework != nullptr && rule_of(framework->launcher()) == nullptr) others.push_back(name);
+    if (!stack.ok() || framework_of(stack->launcher, name) == nullptr) continue;
+    if (reason_against(name, *stack, scenario.model) == nullptr) others.push_back(name);
   }
   return field_error(
       Field::kStack,
       fmt::format("stack {} cannot run {}: {}", scenario.stack.name, rule->what, rule->why),
       (others.empty() ? "" : names_text(others) + " can run the model; ") +
           "--ignore-stack-limits plans the model anyway");
+}
+
+// Stacks that are assumed for models that the cluster's own stack cannot run, best first. NeMo
+// supports NVIDIA's GPUs only.
+constexpr std::array<std::string_view, 4> kOtherStacks = {"nemo", "megatron-deepspeed",
+                                                          "torchtitan", "pytorch-fsdp"};
+
+// Sets the stack of a request that does not state one: that of the cluster if it can run the model,
+// else the first of kOtherStacks that can.
+Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
+                    NamedScenario& named) {
+  const Scenario& scenario = named.scenario;
+  named.stack = scenario.cluster.stack;
+  if (request.ignore_stack_limits) return Ok{};
+  const Result<StackSpec> usual = catalogue.load_stack(named.stack);
+  if (!usual.ok()) return Ok{};  // loading the stack reports the error later
+  const LaunchRule* const rule = reason_against(named.stack, *usual, scenario.model);
+  if (rule == nullptr) return Ok{};
+  const bool is_amd = scenario.profile.device.name.starts_with("AMD");
+  for (const std::string_view other : kOtherStacks) {
+    const std::string name(other);
+    TPSIM_TRY(const StackSpec stack, catalogue.load_stack(name));
+    const bool runs_here = stack.launcher != Launcher::kNemo || !is_amd;
+    if (!runs_here || reason_against(name, stack, scenario.model) != nullptr) continue;
+    named.stack = name;
+    named.stack_reason = fmt::format("{}, the usual stack of {}, cannot run {}", usual->name,
+                                     scenario.cluster.name, rule->what);
+    return Ok{};
+  }
+  return Ok{};
 }
 
 // If a saved plan names a file that cannot be loaded, adds a hint that the plan refers to it.
@@ -245,8 +282,8 @@ Status load_hardware(const ScenarioRequest& request, const Catalogue& catalogue,
 Status load_software(const ScenarioRequest& request, const Catalogue& catalogue,
                      const PlanFile& names, NamedScenario& named) {
   Scenario& scenario = named.scenario;
-  const std::string& usual = request.defaults.stack;
-  named.stack = !names.stack.empty() ? names.stack : usual.empty() ? scenario.cluster.stack : usual;
+  named.stack = names.stack.empty() ? request.defaults.stack : names.stack;
+  if (named.stack.empty()) TPSIM_TRY_STATUS(assume_stack(request, catalogue, named));
   TPSIM_TRY(scenario.stack, named_in_plan(request, Field::kStack, request.stack,
                                           blaming(catalogue.load_stack(named.stack), request,
                                                   Field::kStack, request.stack, named.cluster)));

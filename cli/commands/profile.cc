@@ -304,12 +304,20 @@ Profile profile_of(const Arguments& arguments, const LocalDevices& devices, cons
   return profile;
 }
 
-// Returns the size of the largest group that a collective needs, if it exceeds the number of ranks
-// here; otherwise 0.
+// Returns the size of the largest group if it exceeds the number of ranks here; otherwise 0.
 std::int64_t group_left_out(const std::vector<CollectiveNeed>& needs, std::int64_t world) {
   std::int64_t most = 0;
   for (const CollectiveNeed& need : needs) most = std::max(most, need.ranks);
   return most > world ? most : 0;
+}
+
+// Returns the most operand bytes of an op that is timed. On a CPU, larger ops take as long per
+// byte.
+Bytes largest_timed(const LocalDevices& devices, std::int64_t world) {
+  constexpr Bytes kLargestOnCpu(512 * kMiB);
+  const Bytes share =
+      kMemoryShare / static_cast<double>(world) * devices.free_memory(nullptr).bytes;
+  return devices.facts.asynchronous ? share : std::min(share, kLargestOnCpu);
 }
 
 std::string summary(const Profile& profile, const StepTimes& work, std::int64_t left_out,
@@ -370,11 +378,12 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   const DType own = devices.facts.asynchronous ? DType::kBFloat16 : DType::kFloat32;
   const DType dtype = subject.plans.empty() ? own : subject.plans.front().dtype;
   for (const OpRecord& probe : probe_ops(dtype, devices.facts)) sum.add(probe, Seconds());
-  const StepTimes work = sum.times();
-
+  StepTimes work = sum.times();
   const std::int64_t world = devices.ranks.started > 0
                                  ? devices.ranks.started
                                  : std::min(subject.ranks, devices.machine.devices);
+  const std::size_t dropped = drop_larger(largest_timed(devices, world), work);
+  if (dropped > 0) say(fmt::format("tpsim: {} ops are too large to be timed here\n", dropped));
   const ProfileRequest request = request_of(arguments, subject, work, devices, world);
   TPSIM_TRY(const Findings found, measured(devices, subject, request, world, terminal));
   if (!devices.ranks.speaks) return Ok{};

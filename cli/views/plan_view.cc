@@ -142,6 +142,14 @@ std::string dropped_text(const Terminal& terminal, const std::vector<std::string
   return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
 }
 
+// Returns why the assumed stack is not the cluster's.
+std::string stack_text(const Terminal& terminal, const NamedScenario& named) {
+  if (named.stack_reason.empty()) return "";
+  const std::string text =
+      fmt::format("{}; {} is assumed instead", named.stack_reason, named.scenario.stack.name);
+  return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
+}
+
 // Returns a line for nodes that consist of several hosts, such as NVLink racks with trays. Their
 // hosts start and fail individually.
 std::string racks_text(const ClusterSpec& cluster, const Plan& plan) {
@@ -173,7 +181,8 @@ std::string scenario_view(const Terminal& terminal, const NamedScenario& named, 
          fmt::format("{}{} of {} tokens in a step\n", counted_text(plan.global_batch, "sequence"),
                      default_mark(named.settings_left.contains(Setting::kGlobalBatch)),
                      count_text(scenario.model.seq)) +
-         dropped_text(terminal, named.dropped) + notes_text(scenario.model);
+         stack_text(terminal, named) + dropped_text(terminal, named.dropped) +
+         notes_text(scenario.model);
 }
 
 std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set<Setting>& left) {

@@ -40,4 +40,11 @@ Seconds total(const std::vector<CollectiveTime>& collectives) {
   return sum;
 }
 
+std::size_t drop_larger(Bytes most, StepTimes& times) {
+  const auto is_larger = [&](const auto& one) {
+    return static_cast<double>(one.record.bytes) > most.value();
+  };
+  return std::erase_if(times.ops, is_larger) + std::erase_if(times.collectives, is_larger);
+}
+
 }  // namespace tpsim

@@ -31,6 +31,9 @@ struct StepTimes {
   std::vector<CollectiveTime> collectives;  // sorted by kind, group, ranks and bytes
 };
 
+// Removes ops and collectives that move more than `most` bytes. Returns their number.
+std::size_t drop_larger(Bytes most, StepTimes& times);
+
 // Sums times by key. Adding the same key again increases count and time.
 class StepTimesSum {
  public:

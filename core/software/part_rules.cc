@@ -142,10 +142,26 @@ const std::array kPartRules = std::to_array<PartRule>({
      "Megatron-Core's precision-aware optimizer needs the distributed optimizer "
      "(core/optimizer/__init__.py:1057): use --zero 1",
      true},
+    {kCore,
+     [](M m, P, Stack s) {
+       return has_experts(m) && s.parts.expert_capacity != kAnyTokens &&
+              s.parts.dispatcher != Dispatcher::kHybridEp;
+     },
+     "expert buffers of a fixed size without HybridEP",
+     "Megatron-Core refuses it (transformer_config.py:1868): use --dispatcher hybridep",
+     true},
+    {kCore,
+     [](M m, P, Stack s) {
+       return has_experts(m) && s.parts.expert_stash != kNoStash &&
+              s.parts.expert_capacity == kAnyTokens;
+     },
+     "a paged stash without expert buffers of a fixed size",
+     "Megatron-Core refuses it (transformer_config.py:2213): use --expert-capacity",
+     true},
     // src/megatron/bridge/training/flex_dispatcher_backend.py of Megatron-Bridge 067f987.
     {kBridge,
-     [](M m, P p, Stack s) {
-       return has_experts(m) && p.degrees.ep > 1 && s.parts.dispatcher == Dispatcher::kDeepEp;
+     [](M m, P, Stack s) {
+       return has_experts(m) && s.parts.dispatcher == Dispatcher::kDeepEp;
      },
      "DeepEP on GB200 and GB300",
      "Megatron-Bridge supports it on Ampere, Hopper, B200 and B300 only "

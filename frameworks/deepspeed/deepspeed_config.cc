@@ -55,6 +55,7 @@ constexpr std::string_view kZeroKeys =
     "offload_param";
 
 constexpr std::string_view kZeroSection = "zero_optimization.";
+constexpr const char* kReduced = "communication_data_type";  // dtype of gradient reduction
 
 // Adds unknown keys of a section to `left`. `section` is empty for the top level, or ends in a dot.
 Status check_keys(const JsonValue& json, std::string_view section, const LaunchFile& file,
@@ -98,6 +99,7 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
                  LeftSettings& left) {
   TPSIM_TRY_STATUS(check_keys(zero, kZeroSection, file, left));
   config.stage = whole_at(zero, "stage");
+  config.lacks_prefetch = whole_at(zero, kPrefetchKey) == 0;
   const JsonValue* const overlaps = zero.find("overlap_comm");
   if (overlaps != nullptr && overlaps->as<bool>() != nullptr)
     config.overlaps = *overlaps->as<bool>();
@@ -130,14 +132,14 @@ void check_optimizer(const JsonValue& json, const LaunchFile& file, LeftSettings
               path_of(file));
 }
 
-// Returns the dtype of gradient accumulation. Nothing if the JSON does not state one.
-Result<std::optional<DType>> gradients_of(const JsonValue& json, const LaunchFile& file) {
-  const std::string* word = word_at(json, "data_types", "grad_accum_dtype");
+// Returns the dtype that the key states. Nothing without a value.
+Result<std::optional<DType>> dtype_at(const std::string* word, const char* key,
+                                      const LaunchFile& file) {
   if (word == nullptr) return std::optional<DType>();
   if (*word == "fp32") return std::optional(DType::kFloat32);
   if (*word == "bf16") return std::optional(DType::kBFloat16);
   if (*word == "fp16") return std::optional(DType::kFloat16);
-  return bad_input(fmt::format("data_types.grad_accum_dtype '{}' is unknown", *word), path_of(file),
+  return bad_input(fmt::format("{} '{}' is unknown", key, *word), path_of(file),
                    "use fp32, bf16 or fp16");
 }
 
@@ -151,7 +153,11 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettin
   config.micro_batch = whole_at(json, "train_micro_batch_size_per_gpu");
   config.accumulation = whole_at(json, "gradient_accumulation_steps");
   check_optimizer(json, file, left);
-  TPSIM_TRY(config.gradients, gradients_of(json, file));
+  const std::string* const added = word_at(json, "data_types", "grad_accum_dtype");
+  TPSIM_TRY(config.gradients, dtype_at(added, "data_types.grad_accum_dtype", file));
+  const JsonValue* const reduced = json.find(kReduced);
+  const auto* const word = reduced == nullptr ? nullptr : reduced->as<std::string>();
+  TPSIM_TRY(config.reduced, dtype_at(word, kReduced, file));
   if (const JsonValue* zero = json.find("zero_optimization")) {
     TPSIM_TRY_STATUS(read_zero(*zero, file, config, left));
   }
@@ -170,7 +176,7 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettin
   for (const JsonMember& member : *json.as<JsonValue::Object>()) {
     constexpr std::string_view kRead =
         "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps "
-        "zero_optimization tensor_parallel data_types "
+        "zero_optimization tensor_parallel data_types communication_data_type "
         "bf16 fp16";
     if (!matches_any(member.key, kRead)) config.outside.push_back(member.key);
   }

@@ -13,6 +13,9 @@
 
 namespace tpsim {
 
+// Size of the bucket in which ZeRO 3 gathers weights in advance. With 0 it does not.
+inline constexpr const char* kPrefetchKey = "stage3_prefetch_bucket_size";
+
 // The settings of a plan in DeepSpeed's JSON. A number is -1 if it is absent, above 2^20 or "auto",
 // which means that Hugging Face's Trainer sets the value.
 struct DeepSpeedConfig {
@@ -25,7 +28,9 @@ struct DeepSpeedConfig {
   bool fp16 = false;
   bool precision_is_auto = false;
   std::optional<DType> gradients;    // dtype of accumulation; empty: implied by precision
+  std::optional<DType> reduced;      // dtype of reduction; empty: that of the weights
   std::optional<bool> overlaps;      // whether reductions of ZeRO overlap with backward
+  bool lacks_prefetch = false;       // whether ZeRO 3 gathers weights when they are needed
   bool offloads = false;             // whether the optimizer state is in host memory
   std::vector<std::string> outside;  // keys that do not affect a plan
 };

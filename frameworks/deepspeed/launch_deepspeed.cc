@@ -56,7 +56,6 @@ void add_model(const ModelSpec& model, std::int64_t tp, LaunchOptions& out) {
                                                                            : "absolute");
   if (model.mlp == MlpKind::kSwiglu) {
     out.add("--glu-activation", "swiglu");
-    out.add("--no-bias-gelu-fusion");  // required with any gated activation
   }
   if (model.embedding_norm) out.add("--embed-layernorm");
   if (model.residual_from_after_norm) out.add("--apply-residual-connection-post-layernorm");
@@ -66,8 +65,9 @@ void add_model(const ModelSpec& model, std::int64_t tp, LaunchOptions& out) {
   out.add("--pad-vocab-size-to", padded_vocab(model, tp));
 }
 
-constexpr std::array kModelSwitches = {"--embed-layernorm", "--no-bias-gelu-fusion",
+constexpr std::array kModelSwitches = {"--embed-layernorm",
                                        "--apply-residual-connection-post-layernorm"};
+constexpr const char* kNoGeluFusion = "--no-bias-gelu-fusion";
 
 // Switches that disable fused kernels, and the software part that each sets.
 struct PartSwitch {
@@ -78,6 +78,8 @@ struct PartSwitch {
 constexpr PartSwitch kPartSwitches[] = {
     {"--no-bias-dropout-fusion", StackPart::kResidualKernel,
      static_cast<std::int64_t>(KernelFusion::kTorch)},
+    {kNoGeluFusion, StackPart::kActivationKernel,
+     static_cast<std::int64_t>(ActivationKernel::kTorch)},
     {"--no-masked-softmax-fusion", StackPart::kAttentionKernel,
      static_cast<std::int64_t>(AttentionKernel::kTorch)},
     {"--no-async-tensor-model-parallel-allreduce", StackPart::kTpOverlap,
@@ -163,7 +165,9 @@ Result<LaunchOptions> deepspeed_settings(const PlanFile& file) {
   if (plan.offload == Offload::kOptimizer) out.add("--cpu-optimizer");
   for (const PartSwitch& one : kPartSwitches) {
     const auto asked = file.parts.find(one.part);
-    if (asked != file.parts.end() && asked->second == one.value) out.add(one.option);
+    const bool is_required = one.option == kNoGeluFusion && is_gated(file.model.mlp);
+    const bool is_asked = asked != file.parts.end() && asked->second == one.value;
+    if (is_asked || is_required) out.add(one.option);
   }
   return out;
 }

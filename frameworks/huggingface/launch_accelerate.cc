@@ -12,38 +12,53 @@
 #include "frameworks/launch/framework.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launcher.h"
+#include "lowering/passes/shard_groups.h"
 
 namespace tpsim {
 namespace {
 
 constexpr LaunchStack kStack = LaunchStack::kAccelerate;
+constexpr const char* kAcceleratorConfig = "--accelerator_config";
 
-// Returns FSDP's sharding strategy. Only ZeRO 3 can shard within a node and replicate across nodes
-// (HYBRID_SHARD). Error for other shard groups.
-Result<std::string> strategy_of(const PlanFile& file) {
-  const auto group = file.parts.find(StackPart::kShardGroup);
-  const std::int64_t over = group == file.parts.end() ? kShardOverAll : group->second;
-  if (over == kShardOverAll) {
-    return std::string(file.plan.zero == 3 ? "FULL_SHARD" : "SHARD_GRAD_OP");
+// FSDP's settings of the sharded state. Within a host, FSDP 1 shards with a hybrid strategy. Other
+// groups of ranks are a mesh of FSDP 2, whose sizes ParallelismConfig states.
+struct Sharding {
+  std::string settings;  // keys of fsdp_config
+  std::string mesh;      // the section parallelism_config; empty for FSDP 1
+};
+
+Sharding sharding_of(const PlanFile& file, const LaunchSize& size) {
+  const bool whole = file.plan.zero == 3;
+  const auto part = file.parts.find(StackPart::kShardGroup);
+  const std::int64_t group = part == file.parts.end() ? kShardOverAll : part->second;
+  const std::int64_t shards = shard_ranks(file.plan, size.domain_gpus, group);
+  const auto strategy = [](const char* name) {
+    return Sharding{fmt::format("  fsdp_sharding_strategy: {}\n", name), ""};
+  };
+  if (shards == file.plan.degrees.dp) return strategy(whole ? "FULL_SHARD" : "SHARD_GRAD_OP");
+  if (group == kShardOverNode && shards == size.gpus_per_node) {
+    return strategy(whole ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2");
   }
-  if (over == kShardOverNode && file.plan.zero == 3) return std::string("HYBRID_SHARD");
-  return cannot_express(
-      kStack, "sharding over this group of ranks",
-      "FSDP in accelerate shards over all ranks, or with ZeRO 3 over the ranks of a node");
+  return {fmt::format("  fsdp_version: 2\n  fsdp_reshard_after_forward: {}\n", whole),
+          fmt::format("parallelism_config:\n"
+                      "  parallelism_config_dp_replicate_size: {}\n"
+                      "  parallelism_config_dp_shard_size: {}\n",
+                      file.plan.degrees.dp / shards, shards)};
 }
 
-Result<std::string> fsdp_text(const PlanFile& file) {
-  if (file.plan.zero == 0) return std::string();
-  TPSIM_TRY(const std::string strategy, strategy_of(file));
+std::string fsdp_text(const PlanFile& file, const LaunchSize& size) {
+  if (file.plan.zero == 0) return "";
+  const Sharding sharding = sharding_of(file, size);
   return fmt::format(
       "fsdp_config:\n"
       "  fsdp_activation_checkpointing: {}\n"
       "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
       "  fsdp_offload_params: false\n"
-      "  fsdp_sharding_strategy: {}\n"
+      "{}"
       "  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
-      "  fsdp_use_orig_params: true\n",
-      file.plan.recompute == Recompute::kFull, strategy);
+      "  fsdp_use_orig_params: true\n"
+      "{}",
+      file.plan.recompute == Recompute::kFull, sharding.settings, sharding.mesh);
 }
 
 // Returns the precision. "no" is in quotes, because YAML 1.1 reads the plain word as false.
@@ -57,7 +72,6 @@ const char* mixed_precision(DType dtype) {
 
 Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size) {
   TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
-  TPSIM_TRY(const std::string fsdp, fsdp_text(file));
   const std::int64_t gpus = size.nodes * size.gpus_per_node;
   const char* kind = file.plan.zero > 0 ? "FSDP" : gpus > 1 ? "MULTI_GPU" : "'NO'";
   return fmt::format(
@@ -68,7 +82,7 @@ Result<std::string> accelerate_yaml(const PlanFile& file, const LaunchSize& size
       "mixed_precision: {}\n"
       "num_machines: {}\n"
       "num_processes: {}\n",
-      kind, fsdp, mixed_precision(file.plan.dtype), size.nodes, gpus);
+      kind, fsdp_text(file, size), mixed_precision(file.plan.dtype), size.nodes, gpus);
 }
 
 Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
@@ -119,7 +133,12 @@ class Accelerate final : public Framework {
                                         const StackSpec& software) const override {
     TPSIM_TRY(std::string yaml, accelerate_yaml(file, size));
     const bool checkpoints = file.plan.recompute == Recompute::kFull && file.plan.zero == 0;
-    const LaunchOptions arguments = trainer_arguments(file, software.parts, checkpoints);
+    LaunchOptions arguments = trainer_arguments(file, software.parts, checkpoints);
+    // Without the option, accelerate reduces gradients after the last micro-batch only.
+    if (file.plan.zero > 0 && software.training.gradient_sync == GradientSync::kEveryMicroBatch) {
+      arguments.add(kAcceleratorConfig,
+                    std::string(R"({"gradient_accumulation_kwargs": {"sync_each_batch": true}})"));
+    }
     return std::vector<LaunchFile>{shell_file(kStack, file, size, arguments, ""),
                                    {kAccelerateYamlFile, std::move(yaml)}};
   }
@@ -137,6 +156,14 @@ class Accelerate final : public Framework {
   std::string_view judge() const override { return "accelerate"; }
 };
 
+// Whether the parts are those of Liger's kernels. The Trainer's command line enables all of them or
+// none: liger_kernel_config is a dictionary (training_args.py:925).
+bool has_liger_kernels(const SoftwareParts& parts) {
+  return parts.norm_kernel == KernelFusion::kFused && parts.rotary_kernel == RotaryKernel::kFused &&
+         parts.activation_kernel == ActivationKernel::kFused &&
+         parts.loss_head == LossHead::kChunked;
+}
+
 }  // namespace
 
 LaunchOptions trainer_arguments(const PlanFile& file, const SoftwareParts& parts,
@@ -147,12 +174,14 @@ LaunchOptions trainer_arguments(const PlanFile& file, const SoftwareParts& parts
   options.add("--gradient_accumulation_steps", micro_batches(plan));
   options.add("--max_length", file.model.seq);
   if (checkpoints) options.add("--gradient_checkpointing", "true");
-  options.add("--attn_implementation",
-              plan.attention == AttentionKind::kFlash ? "flash_attention_2" : "eager");
+  const bool is_third = parts.attention_kernel == AttentionKernel::kFlash3;
+  const char* const flash = is_third ? "flash_attention_3" : "flash_attention_2";
+  options.add("--attn_implementation", plan.attention == AttentionKind::kFlash ? flash : "eager");
   // The default depends on the version of PyTorch (OptimizerNames in training_args.py).
   options.add("--optim",
               parts.optimizer_kernel == KernelFusion::kFused ? "adamw_torch_fused" : "adamw_torch");
   if (parts.compile) options.add("--torch_compile", "true");
+  if (has_liger_kernels(parts)) options.add("--use_liger_kernel", "true");
   return options;
 }
 

@@ -15,6 +15,7 @@ JsonValue zero_section(const Plan& plan, const TrainingOptions& training) {
   JsonValue zero = json_object({{"stage", plan.zero}});
   if (plan.zero == 0) return zero;
   zero.set("overlap_comm", training.overlap_gradient_reduction);
+  if (plan.zero == 3 && !training.overlap_parameter_gather) zero.set(kPrefetchKey, 0);
   return zero;
 }
 
@@ -32,6 +33,11 @@ Result<std::string> deepspeed_trainer_json(const PlanFile& file, const StackSpec
   });
   if (plan.dtype != DType::kFloat32) {
     json.set(std::string(name_of(plan.dtype)), json_object({{"enabled", true}}));
+  }
+  // Without the key, gradients are reduced in the dtype of the weights (runtime/engine.py:1405).
+  const bool is_wide = software.training.reduce_dtype == ReduceDtype::kAsAddedUp;
+  if (plan.zero >= 2 && is_wide && plan.gradient_dtype != plan.dtype) {
+    json.set("communication_data_type", std::string(name_of(plan.gradient_dtype)));
   }
   if (plan.degrees.tp > 1) {
     json.set("tensor_parallel", json_object({{"autotp_size", plan.degrees.tp}}));

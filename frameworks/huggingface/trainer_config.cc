@@ -135,6 +135,13 @@ void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {
   if (config.gradients) plan.gradient_dtype = *config.gradients;
 }
 
+void read_reduction(const DeepSpeedConfig& config, ImportedPlan& result) {
+  if (!config.reduced || result.plan.zero < 2) return;
+  const bool is_wide = *config.reduced != result.plan.dtype;
+  result.parts[StackPart::kReduceDtype] =
+      static_cast<std::int64_t>(is_wide ? ReduceDtype::kAsAddedUp : ReduceDtype::kAsComputed);
+}
+
 // Whether LLaMA-Factory's setting flash_attn selects flash attention.
 bool says_flash(FlatReader& in) {
   const auto word = in.text("flash_attn");
@@ -162,6 +169,10 @@ void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
   const bool plain = any_flag(in, {"eager_attention"}) || (kind == "eager" && !flash);
   result.plan.attention = plain ? AttentionKind::kUnfused : AttentionKind::kFlash;
   PartValues& parts = result.parts;
+  for (const auto& [name, kernel] : {std::pair{"flash_attention_2", AttentionKernel::kFlash2},
+                                     std::pair{"flash_attention_3", AttentionKernel::kFlash3}}) {
+    if (kind == name) parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(kernel);
+  }
   if (plain)
     parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
   if (any_flag(in, {"torch_compile"})) parts[StackPart::kCompile] = 1;
@@ -294,6 +305,7 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
 
 Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
                                     const ImportInputs& inputs) {
+  in.left() = with_flat_values(std::move(in.left()));
   ImportedPlan result;
   result.stack = "pytorch-fsdp";
   Plan& plan = result.plan;
@@ -309,6 +321,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
     in.fail("distributed_type MEGATRON_LM is not supported", "import Megatron's own script");
   read_fsdp(in, kind == "FSDP", result);
   read_numbers(in, config, plan);
+  read_reduction(config, result);
   if (recompute_of_trainer(in) == Recompute::kFull) plan.recompute = Recompute::kFull;
   read_trainer_kernels(in, result);
   OpenQuestions open;

@@ -24,4 +24,20 @@ std::int64_t any_integer(FlatReader& in, std::initializer_list<const char*> keys
   return value;
 }
 
+std::vector<FlatSetting> with_flat_values(std::vector<FlatSetting> settings) {
+  std::vector<FlatSetting> flat;
+  for (FlatSetting& one : settings) {
+    const auto inside = one.value.starts_with('{') ? flat_settings({"value.json", one.value})
+                                                   : Result<std::vector<FlatSetting>>(Error{});
+    if (!inside.ok()) {
+      flat.push_back(std::move(one));
+      continue;
+    }
+    for (const FlatSetting& inner : *inside) {
+      flat.push_back({one.key + "." + inner.key, inner.value, one.line});
+    }
+  }
+  return flat;
+}
+
 }  // namespace tpsim

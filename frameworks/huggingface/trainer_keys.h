@@ -18,4 +18,8 @@ bool any_flag(FlatReader& in, std::initializer_list<const char*> keys);
 // Likewise for an integer; -1 if the file has none of the keys.
 std::int64_t any_integer(FlatReader& in, std::initializer_list<const char*> keys);
 
+// Returns the settings with dictionaries in JSON, as command lines state them, replaced by a
+// setting per key: "accelerator_config.split_batches".
+std::vector<FlatSetting> with_flat_values(std::vector<FlatSetting> settings);
+
 }  // namespace tpsim

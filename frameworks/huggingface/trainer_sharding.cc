@@ -23,8 +23,8 @@ void read_strategy(FlatReader& in, const std::string& word, ImportedPlan& result
     result.plan.zero = 2;
   } else if (name == "NO_SHARD" || name == "3") {
     result.plan.zero = 0;
-  } else if (name == "HYBRID_SHARD" || name == "4") {
-    result.plan.zero = 3;
+  } else if (name == "HYBRID_SHARD" || name == "4" || name == "HYBRID_SHARD_ZERO2") {
+    result.plan.zero = name == "HYBRID_SHARD_ZERO2" ? 2 : 3;
     result.parts[StackPart::kShardGroup] = kShardOverNode;
   } else {
     in.fail(fmt::format("tpsim cannot read FSDP's sharding strategy '{}'", word),
@@ -116,6 +116,9 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
   result.plan.degrees.tp = config.tensor_ranks;
   if (config.overlaps)
     result.parts[StackPart::kOverlapGradientReduction] = *config.overlaps ? 1 : 0;
+  if (config.stage == 3 && config.lacks_prefetch) {
+    result.parts[StackPart::kOverlapParameterGather] = 0;
+  }
   return Ok{};
 }
 

@@ -13,6 +13,7 @@
 #include "core/json/json_document.h"
 #include "core/model/model_json.h"
 #include "core/scenario/catalogue.h"
+#include "frameworks/launch/fixed_behaviour.h"
 #include "frameworks/launch/held_settings.h"
 #include "frameworks/launch/launcher.h"
 #include "frameworks/launch/named_model.h"
@@ -103,7 +104,8 @@ void compare(std::optional<LaunchStack> launcher, const StackSpec& from, const S
     const std::int64_t before = row.get(from), after = row.get(to);
     if (before == after || !has_effect(launcher, row.part, before)) continue;
     lost.push_back({std::string(row.key), text_of(row, before), text_of(row, after),
-                    is_lacking(launcher, row.part, before)});
+                    is_lacking(launcher, row.part, before),
+                    launcher ? fixed_behaviour(*launcher, row.part) : std::string_view()});
   }
 }
 
@@ -140,8 +142,9 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
   std::vector<std::string> changed, lacking;
   for (const LostSetting& one : loss.lost) {
     if (one.is_of_model()) continue;
-    changed.push_back(one.key);
-    if (one.is_lacking) lacking.push_back(fmt::format("{} {}", one.key, one.from));
+    const std::string why = one.why.empty() ? "" : fmt::format(" ({})", one.why);
+    changed.push_back(fmt::format("{} {}{}", one.key, one.from, why));
+    if (one.is_lacking) lacking.push_back(changed.back());
   }
   const bool is_exact = !changed.empty() || !lacking.empty();
   if (change <= (is_exact ? kToleratedRounding : kToleratedLoss)) return Ok{};
@@ -152,7 +155,7 @@ Status check_loss(LaunchStack stack, const ExportLoss& loss) {
                  "", kHint};
   }
   const std::string of =
-      changed.empty() ? "" : fmt::format(" (changed: {})", fmt::join(changed, ", "));
+      changed.empty() ? "" : fmt::format(", which lacks {}", fmt::join(changed, ", "));
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("the exported files for {} describe a different plan{}: {}",
                            name_of(stack), of, change_text(loss)),

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/plan/report.h"
@@ -18,7 +19,8 @@ namespace tpsim {
 // the model ("model.seq"). `from` and `to` are its values before and after, as text.
 struct LostSetting {
   std::string key, from, to;
-  bool is_lacking = false;  // the launcher has no option for the value
+  bool is_lacking = false;    // the launcher has no option for the value
+  std::string_view why = {};  // of a lacking value: what the launcher does (fixed_behaviour.h)
 
   bool is_of_model() const { return key.starts_with("model."); }
 };

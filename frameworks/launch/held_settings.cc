@@ -22,7 +22,6 @@ struct HeldCell {
 constexpr HeldCell kHeld{Held::kWritten};
 constexpr HeldCell kIdle{Held::kNoEffect};
 constexpr HeldCell kNot{Held::kRefused};
-constexpr HeldCell kYet{Held::kUnwritten};
 constexpr HeldCell only(std::string_view words) { return {Held::kWritten, words}; }
 
 template <class Key>
@@ -79,25 +78,29 @@ using PartCells = HeldRow<StackPart>;
 constexpr auto kHeldParts = std::to_array<PartCells>({
     // megatron-lm, megatron-deepspeed, nemo, torchtitan, nanotron, accelerate, deepspeed
     {StackPart::kAttentionKernel, only("torch flash2 flash3 cudnn"), only("torch"),
-     only("torch flash2 flash3 cudnn"), kNot, kNot, only("torch"), only("torch")},
-    {StackPart::kNormKernel, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kRotaryKernel, only("torch"), kNot, only("torch"), kNot, kNot, kNot, kNot},
-    {StackPart::kActivationKernel, only("torch"), kNot, only("torch"), kNot, kNot, kNot, kNot},
+     only("torch flash2 flash3 cudnn"), kNot, kNot, only("torch flash2 flash3"),
+     only("torch flash2 flash3")},
+    {StackPart::kNormKernel, kNot, kNot, kNot, kNot, kNot, only("fused"), only("fused")},
+    {StackPart::kRotaryKernel, only("torch"), kNot, only("torch"), kNot, kNot, only("fused"),
+     only("fused")},
+    {StackPart::kActivationKernel, only("torch"), only("torch"), only("torch"), kNot, kNot,
+     only("fused"), only("fused")},
     {StackPart::kResidualKernel, only("torch"), only("torch"), only("torch"), kNot, kNot, kNot,
      kNot},
     {StackPart::kResidualGradient, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kOptimizerKernel, kNot, kNot, kNot, kNot, kNot, kHeld, kHeld},
+    {StackPart::kOptimizerKernel, kNot, kNot, kNot, kHeld, kNot, kHeld, kHeld},
     {StackPart::kLossHead, only("vocab_parallel vocab_parallel_fused"), kNot,
-     only("vocab_parallel vocab_parallel_fused"), only("eager chunked"), kNot, kNot, kNot},
+     only("vocab_parallel vocab_parallel_fused"), only("eager chunked"), kNot, only("chunked"),
+     only("chunked")},
     {StackPart::kLogitsDtype, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
     {StackPart::kGradientAccumulation, only("separate"), kNot, only("separate"), kNot, kNot, kNot,
      kNot},
     {StackPart::kDataParallelSync, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kGradientSync, kNot, kIdle, kNot, kNot, kIdle, kNot, kNot},
-    {StackPart::kReduceDtype, kYet, kIdle, kYet, only("as_added_up"), kIdle, kNot, kNot},
+    {StackPart::kGradientSync, kNot, kIdle, kNot, kNot, kIdle, only("every_micro_batch"), kNot},
+    {StackPart::kReduceDtype, kHeld, kIdle, kNot, only("as_added_up"), kIdle, kNot, kHeld},
     {StackPart::kOverlapGradientReduction, kHeld, kNot, kHeld, kNot, kNot, kNot, kHeld},
-    {StackPart::kOverlapParameterGather, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
-    {StackPart::kShardGroup, kHeld, kNot, kHeld, kHeld, kNot, only("all node"), only("all")},
+    {StackPart::kOverlapParameterGather, kHeld, kNot, kHeld, kNot, kNot, kNot, kHeld},
+    {StackPart::kShardGroup, kHeld, kNot, kHeld, kHeld, kNot, kHeld, only("all")},
     {StackPart::kPipelineSends, kNot, kNot, kNot, kNot, kNot, kIdle, kIdle},
     {StackPart::kP2pCalls, kNot, kNot, kNot, kNot, kNot, kIdle, kIdle},
     {StackPart::kOverlapP2p, only("off"), kNot, only("off"), kNot, kNot, kIdle, kIdle},
@@ -110,7 +113,7 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kCudaGraphs, kHeld, kNot, kHeld, only("none full_iteration"), kNot, kNot, kNot},
     {StackPart::kCompile, kNot, kNot, kNot, kHeld, kNot, kHeld, kHeld},
     {StackPart::kRecomputeModules, kHeld, kIdle, kHeld, kIdle, kIdle, kIdle, kIdle},
-    {StackPart::kOptimizerDtype, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
+    {StackPart::kOptimizerDtype, kHeld, kNot, kHeld, kHeld, kNot, kNot, kNot},
     {StackPart::kDispatcher, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
     {StackPart::kRouterKernel, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
     {StackPart::kPermute, only("fused unfused unfused_seq"), kIdle,
@@ -121,14 +124,14 @@ constexpr auto kHeldParts = std::to_array<PartCells>({
     {StackPart::kEpOverlap, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
     {StackPart::kDelayWgrad, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
     {StackPart::kExpandableSegments, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {StackPart::kMasterWeights, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
+    {StackPart::kMasterWeights, kNot, kNot, kNot, only("none"), kNot, kNot, kNot},
     {StackPart::kExpertKernel, only("grouped looped"), kIdle, only("grouped looped"), kNot, kIdle,
      kNot, kNot},
     {StackPart::kFp32Matmul, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
     {StackPart::kOptimizerKind, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
     {StackPart::kMuonTpMode, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
-    {StackPart::kExpertCapacity, kYet, kIdle, kYet, kNot, kIdle, kNot, kNot},
-    {StackPart::kExpertStash, kYet, kIdle, kYet, kNot, kIdle, kNot, kNot},
+    {StackPart::kExpertCapacity, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
+    {StackPart::kExpertStash, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
     {StackPart::kOffloadLayers, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
 });
 

@@ -15,21 +15,20 @@
 namespace tpsim {
 
 enum class Held : std::uint8_t {
-  kWritten,    // files state the value if it has an effect; import reads it
-  kNoEffect,   // the setting has no effect in plans for this launcher
-  kRefused,    // the launcher has no option for it; export refuses it, unless loss is allowed
-  kUnwritten,  // the launcher has it, tpsim cannot write it yet; export refuses it likewise
+  kWritten,   // files state the value if it has an effect; import reads it
+  kNoEffect,  // the setting has no effect in plans for this launcher
+  kRefused,  // files cannot state it (fixed_behaviour.h); export refuses it, unless loss is allowed
 };
 template <>
 inline constexpr auto kEnumNames<Held> = std::to_array<std::string_view>({"written", "no effect",
-                                                                          "refused", "not yet"});
+                                                                          "refused"});
 
 // `stack` must be a launcher, not Slurm or Kubernetes.
 Held held(LaunchStack stack, const SettingValue& value);
 Held held(LaunchStack stack, StackPart part, std::int64_t value);
 
 // Returns a Markdown table with a row per setting and part and a column per launcher. Each cell is
-// "written", the list of values that are written, "no effect", "refused" or "not yet".
+// "written", the list of values that are written, "no effect" or "refused".
 std::string held_settings_text();
 
 }  // namespace tpsim

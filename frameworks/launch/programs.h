@@ -89,6 +89,8 @@ class ProgramSettings {
   void put_micro_batch_of(std::int64_t tokens);
 
   const std::vector<FlatSetting>& all() const { return all_; }
+  // Returns the settings without those that only the import of programs reads ("@gpus").
+  std::vector<FlatSetting> of_framework() const;
   std::string program;  // the command, such as "swift rlhf"; empty for a file
   std::int64_t gpus_asked = 0;
   std::vector<std::string> notes;

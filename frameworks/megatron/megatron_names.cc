@@ -75,6 +75,7 @@ bool is_gelu(LaunchStack stack, const PlanFile& file) {
 bool is_activation(LaunchStack stack, const PlanFile& file) {
   return stack == LaunchStack::kNemo || file.model.mlp == MlpKind::kSwiglu;
 }
+bool is_swiglu(LaunchStack, const PlanFile& file) { return file.model.mlp == MlpKind::kSwiglu; }
 bool is_always(LaunchStack, const PlanFile&) { return true; }
 bool has_sequence_parallel(LaunchStack, const PlanFile& file) {
   return file.plan.sequence_parallel;
@@ -97,6 +98,9 @@ constexpr PartOption kParts[] = {
     {"--no-rope-fusion", StackPart::kRotaryKernel, "torch", {}, is_rotary},
     {"--no-bias-gelu-fusion", StackPart::kActivationKernel, "torch", {}, is_gelu},
     {"--no-bias-swiglu-fusion", StackPart::kActivationKernel, "torch", {}, is_activation},
+    // Import reads the rows above. The other activation is not fused for this model.
+    {"--no-bias-swiglu-fusion", StackPart::kActivationKernel, "fused_gelu", {}, is_swiglu},
+    {"--no-bias-gelu-fusion", StackPart::kActivationKernel, "fused_swiglu", {}, is_gelu},
     {"--no-bias-dropout-fusion", StackPart::kResidualKernel, "torch", {}, is_always},
     {"--no-gradient-accumulation-fusion",
      StackPart::kGradientAccumulation,

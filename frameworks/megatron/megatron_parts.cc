@@ -1,6 +1,7 @@
 // Writes and reads Megatron-Core's options for mechanisms that need several options: Muon, the
-// loss, replicas of shards, expert buffers of fixed size, offloaded activations. Rules:
-// megatron/core/transformer/transformer_config.py and optimizer/optimizer_config.py of d98e8a6.
+// loss, replicas of shards, expert buffers of fixed size, FSDP's dtypes, offloaded activations.
+// Rules: megatron/core/transformer/transformer_config.py and optimizer/optimizer_config.py of
+// d98e8a6.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -18,6 +19,12 @@ using Options = std::vector<LaunchOption>;
 
 constexpr const char* kMuonTpMode = "--muon-tp-mode";
 constexpr const char* kOffloadedLayers = "--cpu-offloading-num-layers";
+constexpr const char* kCapacity = "--moe-expert-rank-capacity-factor";
+constexpr const char* kOpFuser = "--use-transformer-engine-op-fuser";
+constexpr const char* kPagedStash = "--moe-paged-stash";
+constexpr const char* kStash = "--moe-paged-stash-buffer-size-factor-cuda";
+constexpr const char* kFsdpGradients = "--megatron-fsdp-main-grads-dtype";
+constexpr const char* kFsdpReduction = "--megatron-fsdp-grad-comm-dtype";
 constexpr const char* kLossFusion = "--cross-entropy-loss-fusion";
 constexpr const char* kLossFusionBy = "--cross-entropy-fusion-impl";
 constexpr const char* kShardInstances = "--num-distributed-optimizer-instances";
@@ -77,10 +84,9 @@ Result<std::int64_t> thousandths(const std::string& value, std::string_view opti
 }
 
 Status take_expert_buffers(Options& options, PartValues& parts) {
-  constexpr const char* kCapacity = "--moe-expert-rank-capacity-factor";
-  constexpr const char* kStash = "--moe-paged-stash-buffer-size-factor-cuda";
   const std::string capacity = taken_value(options, kCapacity);
-  const bool stashes = taken_switch(options, "--moe-paged-stash");
+  const bool stashes = taken_switch(options, kPagedStash);
+  drop_option(options, kOpFuser);
   std::string stash = taken_value(options, kStash);
   if (capacity.empty()) return Ok{};
   TPSIM_TRY(parts[StackPart::kExpertCapacity], thousandths(capacity, kCapacity));
@@ -88,6 +94,18 @@ Status take_expert_buffers(Options& options, PartValues& parts) {
   if (stash.empty()) stash = "1.1";  // Megatron's default
   TPSIM_TRY(parts[StackPart::kExpertStash], thousandths(stash, kStash));
   return Ok{};
+}
+
+// Reads the dtypes of Megatron-FSDP's gradients. By default both are those of the weights.
+void take_fsdp_dtypes(Options& options, PartValues& parts) {
+  const std::string gradients = taken_value(options, kFsdpGradients);
+  const std::string reduced = taken_value(options, kFsdpReduction);
+  constexpr const char* kWide = "--accumulate-allreduce-grads-in-fp32";
+  if (gradients == "fp32" && !has_option(options, kWide)) options.push_back({kWide, ""});
+  if (!has_option(options, "--use-megatron-fsdp") || gradients.empty()) return;
+  const bool is_wide = reduced == "fp32" || reduced.empty() || reduced == "auto";
+  parts[StackPart::kReduceDtype] =
+      static_cast<std::int64_t>(is_wide ? ReduceDtype::kAsAddedUp : ReduceDtype::kAsComputed);
 }
 
 Status take_offloaded_layers(Options& options, PartValues& parts) {
@@ -123,6 +141,28 @@ void add_loss(LaunchStack stack, LossHead head, LaunchOptions& out) {
   }
 }
 
+std::string factor_of(std::int64_t value) {
+  return fmt::format("{}", static_cast<double>(value) / static_cast<double>(kBalancedLoad));
+}
+
+// Buffers of a fixed size need the grouped GEMMs of Transformer Engine's operation fuser
+// (transformer_config.py:1873).
+void add_expert_buffers(const SoftwareParts& parts, LaunchOptions& out) {
+  if (parts.expert_capacity == kAnyTokens) return;
+  out.add(kCapacity, factor_of(parts.expert_capacity));
+  out.add(kOpFuser);
+  if (parts.expert_stash == kNoStash) return;
+  out.add(kPagedStash);
+  out.add(kStash, factor_of(parts.expert_stash));
+}
+
+void add_fsdp_dtypes(const Plan& plan, ReduceDtype reduced, LaunchOptions& out) {
+  if (plan.zero < 2 || plan.dtype == DType::kFloat32) return;
+  out.add(kFsdpGradients, std::string(name_of(plan.gradient_dtype)));
+  const bool is_wide = reduced == ReduceDtype::kAsAddedUp;
+  out.add(kFsdpReduction, std::string(name_of(is_wide ? plan.gradient_dtype : plan.dtype)));
+}
+
 void add_offloaded_layers(std::int64_t layers, LaunchOptions& out) {
   if (layers == 0) return;
   out.add("--cpu-offloading");
@@ -136,6 +176,10 @@ void add_mechanisms(LaunchStack stack, const PlanFile& file, const StackSpec& so
   add_muon(file, out);
   add_loss(stack, software.parts.loss_head, out);
   add_offloaded_layers(software.parts.offload_layers, out);
+  if (has_experts(file.model)) add_expert_buffers(software.parts, out);
+  if (stack == LaunchStack::kMegatronLm) {
+    add_fsdp_dtypes(file.plan, software.training.reduce_dtype, out);
+  }
 }
 
 void add_shard_instances(const Plan& plan, std::int64_t node_gpus, std::int64_t shard_group,
@@ -164,6 +208,7 @@ PartValues shard_parts(const std::vector<LaunchOption>& options, const Plan& pla
 Status take_mechanisms(std::vector<LaunchOption>& options, PartValues& parts) {
   TPSIM_TRY_STATUS(take_muon(options, parts));
   TPSIM_TRY_STATUS(take_expert_buffers(options, parts));
+  take_fsdp_dtypes(options, parts);
   if (!loss_parts(options).empty()) {  // read by parts_of_megatron()
     drop_option(options, kLossFusion);
     drop_option(options, kLossFusionBy);

@@ -81,7 +81,7 @@ std::string dtype_word(const std::string& value) {
 // Removes settings that make a step cheaper and are not modelled. Returns notes that list them.
 std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
   constexpr std::string_view kSavings =
-      "model.use_transformer_engine_op_fuser model.use_fused_weighted_squared_relu "
+      "model.use_fused_weighted_squared_relu "
       "model.fused_single_qkv_rope ddp.nccl_ub "
       "ddp.fsdp_manual_registration ddp.fsdp_double_buffer ddp.keep_fp8_transpose_cache "
       "model.disable_parameter_transpose_cache ddp.reuse_grad_buf_for_mxfp8_param_ag "

@@ -55,6 +55,7 @@ constexpr NemoSection kNemoSections[] = {
      "moe-router-score-function moe-router-num-groups moe-router-group-topk "
      "moe-router-topk-scaling-factor moe-router-enable-expert-bias "
      "mtp-num-layers mtp-use-repeated-layer cpu-offloading cpu-offloading-num-layers "
+     "use-transformer-engine-op-fuser "
      "moe-expert-rank-capacity-factor moe-paged-stash moe-paged-stash-page-size "
      "moe-paged-stash-buffer-size-factor-cuda moe-paged-stash-buffer-size-factor-cpu "
      "enable-cuda-graph external-cuda-graph "

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "core/software/launch_rules.h"
 #include "formats/shell_words.h"
 #include "frameworks/launch/programs.h"
 #include "frameworks/launch/shell_files.h"
@@ -259,10 +260,7 @@ Status divide_model(ProgramSettings& settings, std::int64_t batch, ImportedPlan&
 
 Result<ImportedPlan> as_trainer(ProgramSettings& settings, const LaunchCommand* by,
                                 const LaunchFile& file, ImportInputs inputs) {
-  std::vector<FlatSetting> own;
-  for (const FlatSetting& one : settings.all()) {
-    if (!one.key.starts_with('@')) own.push_back(one);
-  }
+  std::vector<FlatSetting> own = settings.of_framework();
   if (const std::string* name = settings.find("@model")) {
     own.push_back({"model_name_or_path", model_name(*name), 0});
   }
@@ -305,10 +303,7 @@ Result<ImportedPlan> read_settings(const TrainingProgram& program, ProgramSettin
   }
   ImportInputs all = inputs;
   if (all.gpus == 0) all.gpus = settings.gpus();
-  std::vector<FlatSetting> own;
-  for (const FlatSetting& one : settings.all()) {
-    if (!one.key.starts_with('@')) own.push_back(one);
-  }
+  const std::vector<FlatSetting> own = settings.of_framework();
   TPSIM_TRY_STATUS(settings.open.status());
   TPSIM_TRY(ImportedPlan plan, import_torchtitan(own, all));
   if (command != nullptr) add_environment(*command, plan);
@@ -387,6 +382,11 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
   const bool divides_model = read->plan.degrees.tp * read->plan.degrees.cp > 1;
   const bool is_own_stack = program.settings != SettingsOf::kTrainer || !divides_model;
   if (!program.stack.empty() && is_own_stack) read->stack = program.stack;
+  // These programs build models by bridges, as NeMo does, instead of Megatron-LM's arguments.
+  if (read->stack == "megatron-core" &&
+      broken_rule(Launcher::kMegatron, RuleScope::kModel, read->model, read->plan) != nullptr) {
+    read->stack = "nemo";
+  }
   if (program.finish != nullptr) program.finish(out, *read);
   for (const std::string& name : out.outside) add_outside(name, read->outside);
   if (!program.note.empty()) {

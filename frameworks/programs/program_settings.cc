@@ -72,6 +72,14 @@ bool has_all_keys(const std::vector<FlatSetting>& settings, std::string_view pat
 
 }  // namespace
 
+std::vector<FlatSetting> ProgramSettings::of_framework() const {
+  std::vector<FlatSetting> own;
+  for (const FlatSetting& one : all_) {
+    if (!one.key.starts_with('@')) own.push_back(one);
+  }
+  return own;
+}
+
 const std::string* ProgramSettings::find(std::string_view name) const {
   const FlatSetting* found = find_setting(all_, name);
   return found == nullptr ? nullptr : &found->value;

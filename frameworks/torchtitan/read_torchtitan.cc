@@ -197,18 +197,23 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
     set(StackPart::kNormKernel, norm->value == "fused_rmsnorm" ? "fused" : "torch");
   }
   // bfloat16: weights and Adam's moments are in bf16, without an fp32 copy.
-  const LaunchOption* const weights = find_option(options, "--training.dtype");
+  const LaunchOption* const weights = find_option(options, kTitanWeights);
   if (weights != nullptr && weights->value == "bfloat16") {
     set(StackPart::kMasterWeights, "none");
     set(StackPart::kOptimizerDtype, "bf16");
-    drop_option(options, "--training.dtype");
+    drop_option(options, kTitanWeights);
+  }
+  if (const LaunchOption* const optimizer = find_option(options, kTitanOptimizer)) {
+    set(StackPart::kOptimizerKernel, optimizer->value.starts_with("fused") ? "fused" : "torch");
+    if (optimizer->value == kNarrowMoments) set(StackPart::kOptimizerDtype, "bf16");
   }
   std::erase_if(options, [](const LaunchOption& one) {
     return matches_any(one.name,
                        "--compile.* --training.compile --model.norm_type "
                        "--parallelism.enable_async_tensor_parallel "
                        "--parallelism.disable_loss_parallel --training.disable_cuda_graphs "
-                       "--debug.moe_force_load_balance --loss.num_chunks");
+                       "--debug.moe_force_load_balance --loss.num_chunks "
+                       "--optimizer.implementation");
   });
   return parts;
 }

@@ -71,6 +71,23 @@ bool chunks_loss(const PlanFile& file) {
          static_cast<std::int64_t>(LossHead::kChunked);
 }
 
+bool has_part(const PlanFile& file, StackPart part, std::string_view word) {
+  const auto asked = file.parts.find(part);
+  return asked != file.parts.end() && text_of(row_of(part), asked->second) == word;
+}
+
+// Adds the options of AdamW. Weights in bf16 without an fp32 copy imply moments in bf16.
+void add_optimizer(const PlanFile& file, LaunchOptions& out) {
+  const bool narrow = has_part(file, StackPart::kOptimizerDtype, "bf16");
+  const bool lacks_copy = has_part(file, StackPart::kMasterWeights, "none");
+  if (narrow && lacks_copy) out.add(kTitanWeights, std::string("bfloat16"));
+  if (has_part(file, StackPart::kOptimizerKernel, "torch")) {
+    out.add(kTitanOptimizer, std::string("foreach"));
+  } else if (narrow && !lacks_copy) {
+    out.add(kTitanOptimizer, std::string(kNarrowMoments));
+  }
+}
+
 // Adds options for the plan's parts that torchtitan supports.
 void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
   const bool compiles = part_of(file, StackPart::kCompile) != 0;
@@ -84,6 +101,7 @@ void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
   // All configurations of the registry compute the loss in chunks of the tokens (ChunkedLossWrapper
   // in models/*/config_registry.py). 8 chunks are predicted (lowering/passes/loss_head.cc).
   out.add(kTitanLossChunks, std::int64_t{chunks_loss(file) ? 8 : 1});
+  add_optimizer(file, out);
   const bool has_load = file.parts.contains(StackPart::kExpertLoad);
   if (has_experts(file.model) && has_load)
     out.add(kTitanBalanced);  // held_settings.cc: the only load

@@ -9,9 +9,11 @@
 namespace tpsim::gui {
 namespace {
 
-// The last entry of the list of stacks: the cluster's stack, without stating it.
+// The last entry of the list of stacks: the assumed stack, usually the cluster's.
 std::string unstated_text(const Ui& ui) {
-  return fmt::format("{} · not stated", ui.views.scenario->cluster.stack);
+  const bool is_assumed = ui.state.choice.stack.empty();
+  return fmt::format("{} · not stated",
+                     is_assumed ? ui.views.names.stack : ui.views.scenario->cluster.stack);
 }
 
 void draw_stack(Ui& ui) {

@@ -10,6 +10,16 @@
 
 namespace tpsim {
 
+namespace {
+
+bool has_attention_kernels(const ModelSpec& model) {
+  const auto has = [](const BlockShape& block) { return block.mixer == MixerKind::kAttention; };
+  return model.mixer == MixerKind::kAttention ||
+         std::any_of(model.other_blocks.begin(), model.other_blocks.end(), has);
+}
+
+}  // namespace
+
 bool rank_order_matters(const Plan& plan, std::int64_t gpus_per_node) {
   Plan one = plan, other = plan;
   one.rank_order = RankOrder::kTpDpPp;
@@ -256,6 +266,12 @@ const char* FamilyWalk::reason_against_family() const {
   const bool is_flash = plan_.attention == AttentionKind::kFlash;
   if (is_flash && scenario_.model.attention_dropout > 0)
     return "flash attention supports no attention dropout here";
+  constexpr SettingValue kFlash{Setting::kAttention,
+                                static_cast<std::int64_t>(AttentionKind::kFlash)};
+  if (!is_flash && has(kFlash) && scenario_.model.attention_dropout == 0 &&
+      !has_attention_kernels(scenario_.model)) {
+    return "no layer has the kernels of attention, so unfused attention changes nothing";
+  }
   const bool repeats_core_alone =
       plan_.recompute == Recompute::kSelective && recomputes_core_alone(stack);
   if (is_flash && repeats_core_alone && !space_.asks_for_selective_) {

@@ -83,7 +83,7 @@ RENAMED = {"offload_params": "cpu_offload"}
 
 def resolved(key, parsed, config, plugin):
     """Returns the value that a key of the file has in accelerate."""
-    name = key[len(FSDP) + len("fsdp_"):] if key.startswith(FSDP) else key
+    name = key[len(FSDP) + len("fsdp_"):] if key.startswith(FSDP) else key.rpartition(".")[2]
     if key.startswith(FSDP) and plugin is not None:
         value = getattr(plugin, RENAMED.get(name, name), None)
         if name == "auto_wrap_policy":  # a function of PyTorch

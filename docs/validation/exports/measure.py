@@ -14,6 +14,7 @@ recommends with the stack of the framework. `plan` refuses models that the frame
 no layout fits. Both are counted apart. With --change, `tpsim simulate` changes one setting or part of that plan to a value
 that the stack can run. A plan is equal if the import of its files without --model has the same step, memory and P(OOM).
 The framework lacks a changed setting if the export's error names the setting as one that the framework has no option for.
+A table lists the changes that are not written, with the exact error of the export.
 
 With --check, tpsim_recipes judges the files of all plans in one process, with the arguments that `tpsim export --check`
 would pass. --each runs `tpsim export --check` for each plan instead, which takes seconds per plan. With --cache, the plans
@@ -95,6 +96,13 @@ def reason(text):
     line = re.sub(r"^tpsim: error: ", "", line)
     line = re.sub(r"/[\w./+-]*/", "", line)
     return re.sub(r"\d[\d.,e+-]*", "N", line)[:150]
+
+
+def message(text):
+    """An export's error without the program's name, what the prediction would lose, and the option that writes it anyway."""
+    line = next((one for one in text.splitlines() if one.startswith("tpsim: error: ")), text.strip())
+    line = re.sub(r"^tpsim: error: |: step \S+ -> .*$| \(--allow-loss writes the files anyway\)$", "", line)
+    return re.sub(r"/tmp/[\w./+-]*/", "", line)
 
 
 def predicted(tpsim, plan):
@@ -231,7 +239,7 @@ def one(tpsim, arguments, pairs, draw, number, folder):
         name += " + " + change
     written = tpsim.run("export", plan, "--to", arguments.to, "-o", files, "--quiet", "--allow-oom")
     if written.returncode:
-        return "not written", reason(written.stderr), name
+        return "not written", message(written.stderr), name
     verdict = "written"
     if arguments.check and arguments.each:
         words = ["--check", arguments.check[0]]
@@ -329,6 +337,20 @@ def report_draws(arguments, recommended_plans, no_models, no_plans):
         print(f"  {sum(models.values()):3} lacking {feature}: {', '.join(sorted(models))}")
 
 
+def report_changes(cases):
+    """The changes that are not written, by reason: how many plans, the reason, the option with its values and their counts."""
+    changes = collections.defaultdict(collections.Counter)
+    for _, outcome, text, name in cases:
+        if outcome == "not written":
+            option, _, value = name.rpartition(" + ")[2].partition(" ")
+            changes[option, text][value] += 1
+    rows = sorted(changes.items(), key=lambda row: (row[0][0], -row[1].total(), row[0][1]))
+    print("| plans | change that is not written | reason |\n|---|---|---|")
+    for (option, text), values in rows:
+        given = ", ".join(f"{value} ({count})" for value, count in values.most_common())
+        print(f"| {values.total()} | `{option}` {given} | {text} |")
+
+
 def report(arguments, cases):
     outcomes, reasons = collections.Counter(), collections.defaultdict(collections.Counter)
     for _, outcome, text, name in cases:
@@ -345,8 +367,10 @@ def report(arguments, cases):
     print(f"{arguments.to}, seed {arguments.seed}{', one change' if arguments.change else ''}: {len(cases)} plans, "
           f"{written} written ({100 * written / max(1, len(cases)):.1f} %; {100 * written / max(1, able):.1f} % of {able} "
           f"that the framework can express), {accepted_text}, {equal} equal after import")
+    if arguments.change:
+        report_changes(cases)
     for outcome in sorted(outcomes):
-        if not outcome.endswith(", equal"):
+        if not outcome.endswith(", equal") and not (arguments.change and outcome == "not written"):
             for text, count in reasons[outcome].most_common():
                 print(f"  {count:3} {outcome}: {text}")
 

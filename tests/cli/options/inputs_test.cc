@@ -201,6 +201,27 @@ TEST_CASE("unstated inputs widen the interval, and stating them narrows it") {
   CHECK(width(wide) > width(narrow));
 }
 
+TEST_CASE("models that the cluster's usual stack cannot run are planned with another stack") {
+  struct Case {
+    const char *model, *cluster, *stack;
+  };
+  for (const Case& one :
+       {Case{"bloom-7b1", "dgx-a100", "megatron-deepspeed"}, Case{"gemma-2-9b", "dgx-a100", "nemo"},
+        Case{"gemma-2-9b", "mi300x-8", "pytorch-fsdp"},
+        Case{"llama-3-8b", "dgx-a100", "megatron-lm"}}) {
+    const Result<NamedScenario> named =
+        app::load_scenario(app::ScenarioRequest{.model = one.model, .cluster = one.cluster});
+    REQUIRE(named.ok());
+    CHECK(named->stack == one.stack);
+    CHECK(named->stack_is_default);
+    CHECK(named->stack_reason.empty() == (named->stack == named->scenario.cluster.stack));
+    // A stack that the user states is kept.
+    const Result<NamedScenario> stated = app::load_scenario(app::ScenarioRequest{
+        .model = one.model, .cluster = one.cluster, .stack = named->scenario.cluster.stack});
+    CHECK(stated.ok() == named->stack_reason.empty());
+  }
+}
+
 TEST_CASE("a load of experts is a word, a number, or a file of counts that the model keeps") {
   const test::TemporaryFolder folder;
   const std::string path = (folder / "counts.txt").string();

@@ -70,7 +70,7 @@ TEST_CASE("a JobSet requests the plan's nodes and GPUs, with a valid Kubernetes 
   }
 }
 
-TEST_CASE("FSDP over a node is accelerate's HYBRID_SHARD, other groups are refused") {
+TEST_CASE("FSDP over a node is accelerate's HYBRID_SHARD, other groups are a mesh of FSDP 2") {
   const ModelSpec model = test::small_llama();
   PlanFile file = file_of(model, test::plan_of(model, {.tp = 1, .pp = 1, .dp = 8}, 8));
   file.plan.zero = 3;
@@ -83,8 +83,18 @@ TEST_CASE("FSDP over a node is accelerate's HYBRID_SHARD, other groups are refus
   REQUIRE(back.ok());
   CHECK(back->plan == file.plan);
   CHECK(back->parts.at(StackPart::kShardGroup) == kShardOverNode);
-  file.parts[StackPart::kShardGroup] = 4;
-  CHECK_FALSE(export_plan(LaunchStack::kAccelerate, file, 4).ok());
+  for (const int zero : {2, 3}) {
+    file.plan.zero = zero;
+    for (const std::int64_t group : {2, 4}) {
+      file.parts[StackPart::kShardGroup] = group;
+      const auto mesh = export_plan(LaunchStack::kAccelerate, file, 4);
+      REQUIRE(mesh.ok());
+      const auto read = import_plan(LaunchStack::kAccelerate, *mesh, model);
+      REQUIRE(read.ok());
+      CHECK(read->plan == file.plan);
+      CHECK(read->parts.at(StackPart::kShardGroup) == group);
+    }
+  }
   file.plan.zero = 1;
   CHECK_THAT(export_plan(LaunchStack::kAccelerate, file, 4).error().message,
              Catch::Contains("ZeRO 1"));

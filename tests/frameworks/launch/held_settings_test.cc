@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "frameworks/launch/fixed_behaviour.h"
 #include "frameworks/launch/launch_files.h"
 #include "sim/step/simulate.h"
 #include "tests/frameworks/launch/export_bases.h"
@@ -29,8 +30,21 @@ const char* const kWithSettings[] = {"",
                                      "tp=2,dp=8",
                                      "pp=2,dp=8,virtual_stages=2",
                                      "dtype=fp16,gradient_dtype=fp16"};
+constexpr std::int64_t kFused = static_cast<std::int64_t>(KernelFusion::kFused);
+constexpr auto kChunked = static_cast<std::int64_t>(LossHead::kChunked);
+constexpr auto kNoCopy = static_cast<std::int64_t>(MasterWeights::kNone);
+constexpr auto kNarrow = static_cast<std::int64_t>(DType::kBFloat16);
 const PartValues kWithParts[] = {
-    {}, {{StackPart::kOverlapGradientReduction, 1}, {StackPart::kCompile, 1}}};
+    {},
+    {{StackPart::kOverlapGradientReduction, 1}, {StackPart::kCompile, 1}},
+    // Liger's kernels
+    {{StackPart::kNormKernel, kFused},
+     {StackPart::kRotaryKernel, kFused},
+     {StackPart::kActivationKernel, kFused},
+     {StackPart::kLossHead, kChunked}},
+    {{StackPart::kDispatcher, static_cast<std::int64_t>(Dispatcher::kHybridEp)},
+     {StackPart::kExpertCapacity, 2000}},
+    {{StackPart::kMasterWeights, kNoCopy}, {StackPart::kOptimizerDtype, kNarrow}}};
 
 std::string changed(const SettingRow& row, std::string_view text) {
   std::string settings = std::string(row.key) + "=" + std::string(text);
@@ -168,6 +182,19 @@ TEST_CASE("files hold the parts that the table calls written, and no others") {
           if (trial.back) CHECK(is_idle(trial, row));
         }
       }
+    }
+  }
+}
+
+TEST_CASE("the behavior of a launcher is stated for each part that its files cannot state") {
+  for (const LaunchStack launcher : launchers()) {
+    for (const PartRow& row : part_rows()) {
+      bool is_refused = false;
+      for (const FieldWord& word : row.words) {
+        is_refused |= held(launcher, row.part, word.value) == Held::kRefused;
+      }
+      CAPTURE(name_of(launcher), row.key);
+      CHECK((!is_refused || !fixed_behaviour(launcher, row.part).empty()));
     }
   }
 }

@@ -72,6 +72,10 @@ TEST_CASE("verl's actor is planned and its other models are named") {
   CHECK(megatron.plan.recompute == Recompute::kFull);
   CHECK(megatron.plan.sequence_parallel);
   CHECK(says(megatron, "a critic is trained too"));
+  CHECK(megatron.stack == "megatron-core");
+  const ImportedPlan encoder = plan_of(
+      "verl_megatron.sh", beside(0, {{"actor_rollout_ref.model.path", "Qwen/Qwen3-VL-30B-A3B"}}));
+  CHECK(encoder.stack == "nemo");  // Megatron-LM's arguments have no encoders
   const ImportedPlan sft = plan_of("verl_sft.sh", beside(0, {{"1", "4"}}));
   CHECK(sft.plan.degrees.dp == 4);
   CHECK(sft.plan.global_batch == 64);
