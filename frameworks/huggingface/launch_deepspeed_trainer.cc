@@ -15,6 +15,9 @@ JsonValue zero_section(const Plan& plan, const TrainingOptions& training) {
   JsonValue zero = json_object({{"stage", plan.zero}});
   if (plan.zero == 0) return zero;
   zero.set("overlap_comm", training.overlap_gradient_reduction);
+  if (plan.offload != Offload::kNone) {
+    zero.set("offload_optimizer", json_object({{"device", "cpu"}}));
+  }
   if (plan.zero == 3 && !training.overlap_parameter_gather) zero.set(kPrefetchKey, 0);
   return zero;
 }
