@@ -58,8 +58,6 @@ const std::array kTorchRules = std::to_array<LaunchRule>({
      "attention windows", "its attention has windows in gpt-oss and chunks in Llama 4 only"},
     {kTitan, kModel, [](M m, P) { return !has_titan_layers(m); }, "this architecture",
      "its models have the layers of LLaMA 3, Llama 4, Qwen3, DeepSeek-V3, gpt-oss or Qwen3.5"},
-    {kTitan, kFiles, [](M m, P) { return m.family == "llama4_text"; }, "Llama 4",
-     "torchtitan trained it until June 2026 (models/llama4 before d92336fee)"},
     {kTitan, kModel, [](M m, P) { return m.attention_dropout > 0 || m.hidden_dropout > 0; },
      "dropout", "its models do not implement dropout"},
     {kTitan, kPlan, [](M, P p) { return p.degrees.cp > 1 && p.zero < 2; },

@@ -17,7 +17,6 @@ namespace {
 constexpr auto kReducedAsComputed = static_cast<std::int64_t>(ReduceDtype::kAsComputed);
 constexpr const char* kComponents = "--compile.components";
 // Options of 2024 and 2025.
-constexpr const char* kAsyncTensor = "--parallelism.enable_async_tensor_parallel";
 constexpr const char* kNoLossParallel = "--parallelism.disable_loss_parallel";
 constexpr const char* kNormType = "--model.norm_type";
 
@@ -181,7 +180,7 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
   if (compiles_model && has_any_option(options, {kTitanCompile, "--training.compile"})) {
     set(StackPart::kCompile, "on");
   }
-  if (has_any_option(options, {kTitanAsyncTensor, kAsyncTensor})) {
+  if (has_any_option(options, {kTitanAsyncTensor, kFormerAsyncTensor})) {
     set(StackPart::kTpOverlap, "userbuffers");
   }
   // Versions that count tokens capture forward and backward as a CUDA graph unless told otherwise.

@@ -24,6 +24,8 @@ inline constexpr const char* kTitanWeights = "--training.dtype";
 inline constexpr const char* kTitanLossChunks = "--loss.num_chunks";
 inline constexpr const char* kTitanCompile = "--compile.enable";
 inline constexpr const char* kTitanAsyncTensor = "--compile.enable_async_tensor_parallel";
+inline constexpr const char* kFormerAsyncTensor =
+    "--parallelism.enable_async_tensor_parallel";  // until June 2026
 inline constexpr const char* kTitanSequenceParallel = "--parallelism.enable-sequence-parallel";
 inline constexpr const char* kTitanNoSequenceParallel = "--parallelism.no-enable-sequence-parallel";
 inline constexpr const char* kNoCheckpointing = "activation-checkpoint:none";

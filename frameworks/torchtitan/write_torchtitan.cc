@@ -13,16 +13,35 @@ namespace {
 
 constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
 
+// Whether the model is Llama 4, which torchtitan trained until June 2026. Its files have the
+// options of commit 43e52fd01, the last with models/llama4.
+bool is_of_june(const ModelSpec& model) { return model.family == "llama4_text"; }
+
+// Adds the sequences of a micro-batch and a step. Versions since July 2026 count tokens.
+void add_batches(const PlanFile& file, LaunchOptions& out) {
+  const Plan& plan = file.plan;
+  if (!is_of_june(file.model)) {
+    out.add(kTitanContext, file.model.seq);
+    out.add(kTitanMicroTokens, plan.micro_batch * file.model.seq);
+    out.add(kTitanStepTokens, plan.global_batch * file.model.seq);
+    return;
+  }
+  const bool has_stages = plan.degrees.pp > 1;
+  out.add("--training.seq_len", file.model.seq);
+  out.add("--training.local_batch_size", plan.micro_batch * (has_stages ? micro_batches(plan) : 1));
+  out.add("--training.global_batch_size", plan.global_batch);
+  if (has_stages) out.add("--parallelism.pipeline_parallel_microbatch_size", plan.micro_batch);
+}
+
 void add_pipeline(const PlanFile& file, LaunchOptions& out) {
   const Plan& plan = file.plan;
   const std::int64_t missing = missing_at_ends(file.model, plan);
-  out.add("--parallelism.pipeline_parallel_degree", plan.degrees.pp);
   out.add("--parallelism.pipeline_parallel_schedule", titan_schedule(plan.schedule));
   out.add("--parallelism.pipeline_parallel_layers_per_stage",
           (file.model.layers + 2 * missing) / chunk_count(plan));
   out.add("--parallelism.pipeline_parallel_first_stage_less_layers", missing);
   out.add("--parallelism.pipeline_parallel_last_stage_less_layers", missing);
-  out.add("--parallelism.num_pp_microbatches", micro_batches(plan));
+  if (!is_of_june(file.model)) out.add(kTitanMicroBatches, micro_batches(plan));
 }
 
 std::int64_t part_of(const PlanFile& file, StackPart part, std::int64_t otherwise = 0) {
@@ -95,9 +114,10 @@ void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
   const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
   // Async tensor parallelism requires torch.compile and has an effect only if tp > 1.
   if (compiles && overlap == TpOverlap::kUserbuffers && file.plan.degrees.tp > 1) {
-    out.add(kTitanAsyncTensor);
+    out.add(is_of_june(file.model) ? kFormerAsyncTensor : kTitanAsyncTensor);
   }
-  if (part_of(file, StackPart::kCudaGraphs) == 0) out.add(kTitanNoGraphs);
+  const bool is_graphed = part_of(file, StackPart::kCudaGraphs) != 0;
+  if (!is_graphed && !is_of_june(file.model)) out.add(kTitanNoGraphs);
   // All configurations of the registry compute the loss in chunks of the tokens (ChunkedLossWrapper
   // in models/*/config_registry.py). 8 chunks are predicted (lowering/passes/loss_head.cc).
   out.add(kTitanLossChunks, std::int64_t{chunks_loss(file) ? 8 : 1});
@@ -111,6 +131,10 @@ void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
 Status check_titan_parts(const PlanFile& file, std::int64_t shards) {
   const auto& degrees = file.plan.degrees;
   const bool is_graphed = part_of(file, StackPart::kCudaGraphs) != 0;
+  if (is_graphed && is_of_june(file.model)) {
+    return cannot_express(kStack, "CUDA graphs of Llama 4",
+                          "the versions that train it capture none: use --cuda-graphs none");
+  }
   if (is_graphed && degrees.pp * degrees.ep > 1) {
     return cannot_express(kStack, "CUDA graphs with a pipeline or expert parallelism",
                           "torchtitan captures neither: use --cuda-graphs none");
@@ -143,9 +167,7 @@ Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize
   const std::int64_t shards = shard_degree(file, size);
   TPSIM_TRY_STATUS(check_titan_parts(file, shards));
   LaunchOptions out;
-  out.add(kTitanContext, file.model.seq);
-  out.add(kTitanMicroTokens, plan.micro_batch * file.model.seq);
-  out.add(kTitanStepTokens, plan.global_batch * file.model.seq);
+  add_batches(file, out);
   out.add("--training.mixed_precision_param",
           plan.dtype == DType::kBFloat16 ? "bfloat16" : "float32");
   out.add(kTitanReduce, "float32");  // bfloat16 is a choice of versions before 2026 only
@@ -154,9 +176,16 @@ Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize
   out.add(plan.sequence_parallel ? kTitanSequenceParallel : kTitanNoSequenceParallel);
   out.add("--parallelism.context_parallel_degree", plan.degrees.cp);
   if (has_experts(file.model)) out.add("--parallelism.expert_parallel_degree", plan.degrees.ep);
+  // Configurations of the registry may have a pipeline.
+  out.add("--parallelism.pipeline_parallel_degree", plan.degrees.pp);
   if (plan.degrees.pp > 1) add_pipeline(file, out);
   add_titan_parts(file, out);
-  out.add(checkpointing_word(plan.recompute));  // a word that follows all options
+  const std::string_view word = checkpointing_word(plan.recompute);
+  if (is_of_june(file.model)) {
+    out.add("--activation_checkpoint.mode", std::string(word.substr(word.find(':') + 1)));
+  } else {
+    out.add(std::string(word));  // must follow all options
+  }
   return out;
 }
 

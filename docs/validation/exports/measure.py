@@ -4,7 +4,7 @@
     measure.py --program build/release/tpsim --to megatron-lm --check Megatron-LM --plans 300 --seed 1
     measure.py --program build/release/tpsim --to megatron-lm --check Megatron-LM --plans 300 --change
     measure.py --program build/release/tpsim --to nemo --check Megatron-Bridge --check Megatron-LM
-    measure.py --program build/release/tpsim --to torchtitan --check torchtitan
+    measure.py --program build/release/tpsim --to torchtitan --check torchtitan --former llama-4=torchtitan-43e52fd01
     measure.py --program build/release/tpsim --to accelerate --check accelerate
     measure.py --program build/release/tpsim --to megatron-deepspeed --check DeepSpeed --check Megatron-DeepSpeed
     measure.py --program build/release/tpsim --to deepspeed --check DeepSpeed --check transformers
@@ -17,7 +17,7 @@ The framework lacks a changed setting if the export's error names the setting as
 A table lists the changes that are not written, with the exact error of the export.
 
 With --check, tpsim_recipes judges the files of all plans in one process, with the arguments that `tpsim export --check`
-would pass. --each runs `tpsim export --check` for each plan instead, which takes seconds per plan. With --cache, the plans
+would pass. --former names another checkout for models that only former versions of the framework have. --each runs `tpsim export --check` for each plan instead, which takes seconds per plan. With --cache, the plans
 are kept in a folder, and a later run with the same folder does not search again.
 """
 import argparse
@@ -185,11 +185,21 @@ def given_of(framework, files, plan):
 
 def verdicts(arguments):
     """{number of a plan: the judge's answer} for the files of all plans."""
-    files = sorted(arguments.given.glob("*/arguments.json"))
+    by_checkout = collections.defaultdict(list)
+    for file in sorted(arguments.given.glob("*/arguments.json")):
+        former = file.with_name("checkout")
+        by_checkout[(former.read_text(encoding="utf-8"),) if former.exists() else tuple(arguments.check)].append(file)
+    found = {}
+    for checkouts, files in by_checkout.items():
+        found.update(verdicts_of(arguments, checkouts, files))
+    return found
+
+
+def verdicts_of(arguments, checkouts, files):
     found = {}
     for first in range(0, len(files), 100):
         part = files[first:first + 100]
-        words = [word for folder in arguments.check for word in ("--checkout", folder)]
+        words = [word for folder in checkouts for word in ("--checkout", folder)]
         command = [sys.executable, "-I", "-S", "-c", START, str(PACKAGES), "--seconds", "600", *words, "check",
                    JUDGES[arguments.to], *map(str, part)]
         answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
@@ -254,6 +264,10 @@ def one(tpsim, arguments, pairs, draw, number, folder):
         given.mkdir()
         judged = {**given_of(arguments.to, files, plan), "gpu": json.loads(plan.read_text(encoding="utf-8"))["profile"]}
         (given / "arguments.json").write_text(json.dumps(judged), encoding="utf-8")
+        for former in arguments.former:
+            prefix, _, checkout = former.partition("=")
+            if model.startswith(prefix):
+                (given / "checkout").write_text(checkout, encoding="utf-8")
         if arguments.to in CONFIGS:
             shutil.copy(files / CONFIGS[arguments.to], given)
     back = folder / "back.json"
@@ -271,6 +285,8 @@ def parsed():
     parser.add_argument("--to", required=True, choices=sorted(STACKS))
     parser.add_argument("--stack", help="stack of the plans, if not the framework's usual one")
     parser.add_argument("--check", action="append", default=[], metavar="CHECKOUT", help="let the framework judge the files")
+    parser.add_argument("--former", action="append", default=[], metavar="MODEL=CHECKOUT",
+                        help="judge models whose names start with MODEL by this checkout")
     parser.add_argument("--each", action="store_true", help="judge each plan by tpsim export --check")
     parser.add_argument("--cache", type=pathlib.Path, help="folder that keeps the plans")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="plans at a time [all cores]")
