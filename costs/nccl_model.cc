@@ -84,14 +84,16 @@ CollectiveEstimate tree_estimate(Bytes bytes, const CollectivePath& path, const 
 }
 
 // All-to-all: each rank sends one part to each other rank, all at the same time. Parts for ranks of
-// the same node use the links of the node. Parts for other nodes share the node's NICs.
+// the same node use the links of the node. Parts for other nodes share the node's NICs. Each peer
+// after the first adds latency (docs/decisions/collectives.md).
+constexpr Seconds kFurtherPeer(0.3e-6);
 CollectiveEstimate direct_estimate(Bytes bytes, const CollectivePath& path,
                                    const ProtocolCost& cost) {
   const auto ranks = static_cast<double>(path.ranks);
   const double members = std::ceil(ranks / static_cast<double>(path.nodes));
   const Seconds hop =
       path.nodes > 1 ? path.inter_latency + cost.inter_hop : path.intra_latency + cost.intra_hop;
-  const Seconds latency = path.base_latency + cost.base + hop;
+  const Seconds latency = path.base_latency + cost.base + hop + (ranks - 2) * kFurtherPeer;
   Seconds traffic = (members - 1) / ranks * bytes / (path.intra_bandwidth * cost.ring_bandwidth);
   if (path.nodes > 1) {
     const double leaving = members * (ranks - members) / ranks;

@@ -29,13 +29,22 @@ FOLDERS = ("published_runs", "strangers")
 FACTS = ("source", "framework", "gpu", "model", "date")
 # By table: constants of stacks that were chosen with its rows in view, and their values without.
 # Fragmentation: the value of stacks for which no rows were used. Host time: per launch, the median
-# of the runs of docs/validation/h100.md, instead of per block.
+# of the runs of docs/validation/h100.md, instead of per block. Spreads: as tools/interval_spreads.py prints
+# them for the source.
 PER_LAUNCH = {"host.per_block_op": "32 us", "host.per_block_forward": "0 us", "host.per_block_backward": "0 us"}
+
+
+def spreads(both, faster, slower):
+    return {"residual_spread": both, "other_gpus_faster": faster, "other_gpus_slower": slower}
+
+
 FRAGMENTED = ("megatron-lm", "megatron-lm-2024", "megatron-core", "megatron-deepspeed-2023", "deepspeed-zero3", "paddle")
 LEFT_OUT = {
     "flagperf": {stack: {"memory.fragmentation": 0.05} for stack in FRAGMENTED} |
                 {"megatron-lm-2024": {"memory.fragmentation": 0.05, "parts.tp_overlap": "backward"}},
-    "languini": {"pytorch-2024": PER_LAUNCH},
+    "languini": {"pytorch-2024": PER_LAUNCH | spreads(0.021, 0.102, 0.255)},
+    "primus_mi300": {"megatron-core-rocm": spreads(0.096, 0.04, 0.196)},
+    "torchao": {"torchtitan": spreads(0.096, 0.0, 0.137)},
     "torchtitan_h100_rest": {"torchtitan-2024": {"uncalibrated_overhead": 0.1}},
 }
 MISSED = 20  # factor of the Winkler score for misses: 2 / (1 - 0.9)

@@ -46,15 +46,40 @@ GEFORCE_SOURCES = ("matmul_efficiency, sustained_clock: judgement, since fp32 su
 # Ampere workstation boards run at the full rate of their units, but are limited to 230 to 300 W.
 BOARD = {"matmul_efficiency": 0.8, "sustained_clock": 0.9}
 BOARD_SOURCES = "matmul_efficiency, sustained_clock: judgement, between a10g and l40s; the rest as l40s"
+# Attention on AMD: HazyResearch/HipKittens at f09e9685 (MIT), analysis/attn, causal, 128 wide heads,
+# 1024 to 16384 tokens on an MI355X in October 2025. With 8192 tokens the best kernels of AITER reach
+# 1205 TFLOP/s forward (grouped queries) and 1034 backward, AOTriton under PyTorch's
+# scaled_dot_product_attention 705 and 224, Composable Kernel 866 and 489.
+AITER = {"flash_forward_efficiency": 0.51, "flash_backward_efficiency": 0.44}
+AOTRITON = {"flash_forward_efficiency": 0.30, "flash_backward_efficiency": 0.095}
+
+
+HIPKITTENS = "HazyResearch/HipKittens at f09e9685, October 2025"
+AOTRITON_SOURCE = ("attention_speeds: AOTriton under PyTorch at the share of peak that it reaches on an MI355X "
+                   f"({HIPKITTENS})")
+
+
+def training_time(rates):
+    """Returns the time of attention forward and backward (2.5 times the FLOPs), per FLOP of forward
+    and in units of the peak rate."""
+    return 1 / rates["flash_forward_efficiency"] + 2.5 / rates["flash_backward_efficiency"]
+
+
+def cdna_attention(best):
+    """Returns attention constants with AOTriton at the share of peak that it reaches on an MI355X."""
+    aotriton = round(training_time(best) / training_time(AOTRITON), 2)
+    return best | {"attention_speeds": {"flash1": aotriton, "flash2": aotriton, "flash3": aotriton, "cudnn": 1.0}}
+
+
+COMPOSABLE_KERNEL = {"flash_forward_efficiency": 0.37, "flash_backward_efficiency": 0.21}
+ROCM_6_1 = round(training_time(COMPOSABLE_KERNEL) / training_time(AOTRITON | {"flash_backward_efficiency": 0.0153}), 2)
+ROCM_6_1_SPEEDS = {"flash1": ROCM_6_1, "flash2": ROCM_6_1, "flash3": ROCM_6_1, "cudnn": 1.0}
 CDNA = {
     "sustained_clock": 1.0,
     "streaming_efficiency": 0.75,
     "reduction_efficiency": 0.65,
-    "flash_forward_efficiency": 0.4,
-    "flash_backward_efficiency": 0.3,
     "kernel_latency": "4 us",
-    "attention_speeds": {"flash1": 0.5, "flash2": 0.5, "flash3": 0.5, "cudnn": 1.0},
-}
+} | cdna_attention({"flash_forward_efficiency": 0.4, "flash_backward_efficiency": 0.3})
 BLACKWELL_SOURCES = (
     "sustained_clock: least |log error| of products of GB200 and B200 timed for a second against the "
     f"same in short bursts, data/microbench/gemm_newer_gpus.csv.gz; {NARROW_CLOCK}; "
@@ -96,10 +121,11 @@ MEASURED = [
      "sources": "sustained_clock, flash efficiencies, attention_speeds: judgement; the rest as h200"},
     {"name": "mi355x", "facts": "MI355X", "smi": "AMD Instinct MI355X", "table": "MI355X",
      "memory": "288 GiB", "mxfp8": True, "burst_clocks": False, "collectives": False,
-     "model": CDNA | {"flash_forward_efficiency": 0.45, "flash_backward_efficiency": 0.35},
+     "model": CDNA | cdna_attention(AITER),
      "sources": "sustained_clock: the best product sustained, 1565 TFLOP/s (stas00/ml-engineering), "
-                "is as fast as the best of the samples; the rest judgement; memory: datasheet, whose GB are the driver's "
-                "GiB as those of MI300X are"},
+                f"is as fast as the best of the samples; flash efficiencies: AITER at 8192 tokens, attention_speeds: AOTriton, "
+                f"{HIPKITTENS}; the rest judgement; memory: datasheet, whose GB are the driver's GiB as those of MI300X "
+                "are"},
 ]
 
 # GPUs without measured GEMMs: constants are those of a similar GPU, or estimates.
@@ -139,12 +165,19 @@ DATASHEET = [
     {"name": "mi300x", "facts": "MI300X", "smi": "AMD Instinct MI300X", "table": "MI300X",
      "model": {"matmul_efficiency": 0.52} | CDNA,
      "sources": "matmul_efficiency: 668 TFLOP/s of the best bf16 product sustained "
-                "(stas00/ml-engineering at 744d01e), which sustained_clock then holds; the rest "
-                "judgement; blocks of 8 bits: samples"},
+                "(stas00/ml-engineering at 744d01e, ROCm 6.3), which sustained_clock then holds; "
+                f"{AOTRITON_SOURCE}; the rest judgement; blocks of 8 bits: samples"},
+    {"name": "mi300x-rocm-6.1", "facts": "MI300X", "smi": "AMD Instinct MI300X", "table": "MI300X",
+     "model": CDNA | {"matmul_efficiency": 0.344} | COMPOSABLE_KERNEL | {"attention_speeds": ROCM_6_1_SPEEDS},
+     "sources": "matmul_efficiency: 450 TFLOP/s of a bf16 product with ROCm 6.1 (stas00/ml-engineering); flash "
+                "efficiencies: Composable Kernel on an MI355X; attention_speeds: AOTriton of PyTorch 2.3 to 2.5, whose "
+                "backward ran at 20 TFLOP/s on an MI300X (pytorch/pytorch issue 135431), its forward as now; the rest "
+                "as mi300x"},
     {"name": "mi325x", "facts": "MI325X", "smi": "AMD Instinct MI325X", "memory": "256 GiB",
      "model": {"matmul_efficiency": 0.6} | CDNA,
      "sources": "matmul_efficiency: 785 TFLOP/s of the best bf16 product sustained "
-                "(stas00/ml-engineering at 744d01e); the rest judgement, as mi300x; memory: datasheet"},
+                "(stas00/ml-engineering at 744d01e, ROCm 6.2; HipKittens measured the same with PyTorch); "
+                f"{AOTRITON_SOURCE}; the rest judgement, as mi300x; memory: datasheet"},
     {"name": "mi350x", "facts": "MI350X", "smi": "AMD Instinct MI350X", "like": "mi355x",
      "memory": "288 GiB", "mxfp8": True,
      "sources": "constants as mi355x, the same chip at lower clocks; memory: datasheet"},

@@ -29,7 +29,8 @@ struct ClusterSpec {
   std::string profile;  // catalogue name of the GPU's profile
   std::string stack;    // catalogue name of the default software stack
   // GPUs whose measured runs are predicted on this cluster if they name none: "A100-40GB", or
-  // "A100+NeMo" with the start of the framework's name. Comma-separated.
+  // "A100+NeMo" with the start of the framework's name, "A100 until 2024-09" for rows of that date
+  // and earlier. Comma-separated.
   std::string usual_for;
   std::int64_t nodes = 1;
   std::int64_t gpus_per_node = 8;  // GPUs that share the intra-node links: an NVLink domain

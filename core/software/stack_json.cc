@@ -260,6 +260,13 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
            "profiles, by the start of their names, of the GPUs that residual_spread rests on, "
            "separated by commas; on other GPUs intervals are wider [all]"},
           stack.spread_gpus, kOptional);
+  io.number(
+      {"other_gpus_faster",
+       "additional standard deviation of steps on GPUs outside spread_gpus, for the fast end of "
+       "intervals [0]"},
+      stack.other_gpus_faster, {0, 1}, kOptional);
+  io.number({"other_gpus_slower", "the same for the slow end [0]"}, stack.other_gpus_slower, {0, 1},
+            kOptional);
   io.number({"uncalibrated_overhead",
              "expected time per step outside all modelled terms, relative to their sum, of "
              "software without calibration [0]"},

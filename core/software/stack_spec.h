@@ -226,6 +226,9 @@ struct StackSpec {
   // Profiles, by the start of their names, of the GPUs whose rows residual_spread rests on. On
   // other GPUs steps are less certain. Empty: all GPUs. Comma-separated.
   std::string spread_gpus;
+  // Additional standard deviations of steps on other GPUs, for the fast and the slow end of the
+  // interval.
+  double other_gpus_faster = 0.0, other_gpus_slower = 0.0;
   CalibrationFacts calibrated;  // set if the user fitted this file with tpsim calibrate
 };
 

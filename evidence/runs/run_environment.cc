@@ -8,6 +8,7 @@
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
+#include "evidence/runs/known_names.h"
 
 namespace tpsim {
 namespace {
@@ -100,7 +101,9 @@ Result<std::vector<RunEnvironment>> parse_run_environments(std::string_view text
 
 const RunEnvironment* environment_of(const std::vector<RunEnvironment>& environments,
                                      const PublishedRun& run) {
+  const std::string month = month_of(run.date, run.framework);
   const auto found = std::find_if(environments.begin(), environments.end(), [&](const auto& e) {
+    if (!e.until.empty() && (month.empty() || month > e.until)) return false;
     return run.cluster.starts_with(e.cluster) && run.regime.starts_with(e.regime) &&
            is_gpu(run.gpu, e.gpu) && run.framework.starts_with(e.framework);
   });

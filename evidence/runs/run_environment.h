@@ -35,6 +35,9 @@ struct RunEnvironment {
   // A row matches if its fields start with these texts; an empty text matches all rows. `gpu` is
   // compared by is_gpu(): "NVIDIA A100-SXM4-80GB" matches "A100-80GB".
   std::string cluster, regime, gpu, framework;
+  // Last month of the rows ("2024-09"); empty: any. Rows without a date do not match. Not a key of
+  // the file.
+  std::string until;
 
   std::string source;
   std::string runs_on;  // name of the cluster in the catalogue

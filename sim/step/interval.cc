@@ -89,14 +89,12 @@ UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, con
   return shares;
 }
 
-// Returns the spread of software on a GPU of which its residual_spread has no rows.
-double other_gpu_spread(const Scenario& scenario) {
+// Whether residual_spread rests on rows of the scenario's GPU.
+bool has_rows_of_gpu(const Scenario& scenario) {
   std::string_view names = scenario.stack.spread_gpus;
-  if (names.empty()) return 0;
-  while (!names.empty()) {
-    if (scenario.profile.name.starts_with(cut_off(names, ","))) return 0;
-  }
-  return kOtherGpuSpread;
+  bool found = names.empty();
+  while (!names.empty()) found |= scenario.profile.name.starts_with(cut_off(names, ","));
+  return found;
 }
 
 // Returns the relative standard deviation of a predicted step. The causes are independent:
@@ -118,7 +116,7 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
   const CalibrationFacts& network = scenario.cluster.calibrated;
   double variance = 0;
   for (const double spread :
-       {scenario.stack.run_spread, scenario.stack.residual_spread, other_gpu_spread(scenario),
+       {scenario.stack.run_spread, scenario.stack.residual_spread,
         sources.model * model_spread + sources.interpolated_entries * kInterpolatedSpread,
         shares.host * (software.rows > 0 ? software.host_spread : kHostSpread),
         shares.network * (network.rows > 0 ? network.network_spread : kNetworkSpread),
@@ -156,6 +154,9 @@ void set_interval(Prediction& prediction, const Scenario& scenario, const Plan& 
                   const StepCost& cost) {
   const double half_width = kHalfOf90 * relative_spread(scenario, plan, cost, prediction.sources);
   set_ends(prediction, half_width, half_width);
+  const StackSpec& stack = scenario.stack;
+  if (!has_rows_of_gpu(scenario))
+    widen_interval(prediction, stack.other_gpus_faster, stack.other_gpus_slower);
 }
 
 void widen_interval(Prediction& prediction, double faster, double slower) {

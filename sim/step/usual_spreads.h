@@ -9,9 +9,6 @@ inline constexpr double kHostSpread = 0.12;  // host time: other CPUs, versions 
 inline constexpr double kNetworkSpread = 0.2;
 // Kernel time: sizes outside the fit of a stack's factor.
 inline constexpr double kKernelSpread = 0.1;
-// Step time of software on GPUs without a run of such software, beyond the stack's residual_spread
-// (docs/decisions/intervals.md).
-inline constexpr double kOtherGpuSpread = 0.18;
 // Step time with software that was calibrated on another table of runs.
 inline constexpr double kForeignSpread = 0.08;
 

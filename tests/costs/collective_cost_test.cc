@@ -184,6 +184,13 @@ TEST_CASE("an all-to-all sends what leaves a node over its NICs, the rest over i
       Seconds(5e-6)};
   CHECK(nccl_estimate(CollectiveKind::kAllToAll, Bytes(1e6), path).algorithm ==
         CollectiveAlgorithm::kDirect);
+  // Latency grows with the peers.
+  CollectivePath more = path;
+  more.ranks = 64;
+  more.nodes = 16;
+  const Seconds added = nccl_estimate(CollectiveKind::kAllToAll, Bytes(64), more).latency -
+                        nccl_estimate(CollectiveKind::kAllToAll, Bytes(64), path).latency;
+  CHECK(added.value() == Approx(48 * 0.3e-6));
 }
 
 TEST_CASE("transfers share the NICs with the node's other senders") {

@@ -21,7 +21,7 @@ static_assert(field_count<ParallelDegrees>() == 6);
 static_assert(field_count<ClusterSpec>() == 19);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
-static_assert(field_count<StackSpec>() == 34);
+static_assert(field_count<StackSpec>() == 36);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 15);
 static_assert(field_count<HostCost>() == 15);
@@ -172,6 +172,8 @@ StackSpec odd_stack() {
   stack.default_zero = 2;
   stack.sequence_parallel = true;
   stack.spread_gpus = "gpu,odd";
+  stack.other_gpus_faster = 0.03;
+  stack.other_gpus_slower = 0.21;
   stack.gradient_dtype = DType::kBFloat16;
   stack.deepspeed_engine = true;
   stack.memory = {.context = Bytes(1.2 * kGiB),

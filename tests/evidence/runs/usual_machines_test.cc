@@ -59,6 +59,20 @@ TEST_CASE("the month of a run selects the release of Megatron-LM") {
   CHECK(stack_of("H100-80GB", "megatron-core core_v0.8.0", "2024-08") == "megatron-core");
 }
 
+TEST_CASE("the month of a run selects the release of ROCm") {
+  const auto machine_of = [](const char* date) {
+    RunLoader loader(Catalogue(kData), {}, {});
+    PublishedRun run = run_on("MI300X", "torchtitan FSDP2");
+    run.date = date;
+    const auto setup = loader.setup(run);
+    REQUIRE(setup.ok());
+    return setup->scenario.cluster.name;
+  };
+  CHECK(machine_of("2024-09") == "mi300x-8-rocm-6.1");
+  CHECK(machine_of("2024-10") == "mi300x-8");
+  CHECK(machine_of("") == "mi300x-8");
+}
+
 TEST_CASE("a machine that a row names is used if its GPU is a variant of the row's") {
   RunLoader loader(Catalogue(kData), {}, {});
   PublishedRun run = run_on("B200-SXM", "Megatron-Core");

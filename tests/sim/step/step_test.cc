@@ -75,6 +75,22 @@ TEST_CASE("an interval of any spread begins above zero and widens with the sprea
   }
 }
 
+TEST_CASE("on GPUs without rows each end of the interval is wider by its own spread") {
+  const StepCase c = step_cases().front();
+  Scenario scenario = scenario_of(c);
+  const Prediction anywhere = simulate(scenario, c.plan).value();
+  scenario.stack.spread_gpus = "another";
+  scenario.stack.other_gpus_slower = 0.3;
+  const Prediction slower = simulate(scenario, c.plan).value();
+  CHECK(slower.step.value() == anywhere.step.value());
+  CHECK(slower.step_low.value() == Approx(anywhere.step_low.value()));
+  CHECK(slower.step_high > 1.1 * anywhere.step_high);
+  scenario.stack.other_gpus_faster = 0.3;
+  CHECK(simulate(scenario, c.plan).value().step_low < 0.9 * anywhere.step_low);
+  scenario.stack.spread_gpus = "another," + scenario.profile.name;
+  CHECK(simulate(scenario, c.plan).value().step_high.value() == Approx(anywhere.step_high.value()));
+}
+
 TEST_CASE("device time of the layers equals the price of the whole trace") {
   for (const StepCase& c : step_cases()) {
     if (c.plan.offload != Offload::kNone) continue;  // priced by the host
