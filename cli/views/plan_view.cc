@@ -9,6 +9,7 @@
 #include "cli/options/table.h"
 #include "cli/options/wrapping.h"
 #include "core/base/numbers.h"
+#include "core/software/part_rules.h"
 #include "sim/step/order.h"
 
 namespace tpsim::cli {
@@ -136,6 +137,17 @@ std::string notes_text(const ModelSpec& model) {
   return text;
 }
 
+// Returns why launch files of the stack's program are refused for the plan; empty if they are not.
+std::string launch_note(const Terminal& terminal, const Scenario& scenario, const Plan& plan) {
+  const Launcher launcher = scenario.stack.launcher;
+  const PartRule* const rule =
+      broken_file_rule(launcher, scenario.stack, scenario.model, plan, scenario.profile.name);
+  if (rule == nullptr) return "";
+  const std::string text =
+      fmt::format("note: {} refuses {}: {}", name_of(launcher), rule->what, rule->why);
+  return wrapped(text, terminal.room(2, 100), 2) + "\n";
+}
+
 std::string dropped_text(const Terminal& terminal, const std::vector<std::string>& dropped) {
   if (dropped.empty()) return "";
   const std::string text = fmt::format("dropped from the plan file: {}", fmt::join(dropped, ", "));
@@ -182,7 +194,7 @@ std::string scenario_view(const Terminal& terminal, const NamedScenario& named, 
                      default_mark(named.settings_left.contains(Setting::kGlobalBatch)),
                      count_text(scenario.model.seq)) +
          stack_text(terminal, named) + dropped_text(terminal, named.dropped) +
-         notes_text(scenario.model);
+         notes_text(scenario.model) + launch_note(terminal, scenario, plan);
 }
 
 std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set<Setting>& left) {

@@ -185,7 +185,8 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "its schedules send and receive at once (megatron/core/pipeline_parallel/"
      "p2p_communication.py)"},
     {StackPart::kP2pCalls, kForkFiles,
-     "DeepSpeed's pipeline engine sends, then receives (deepspeed/runtime/pipe/engine.py)"},
+     "DeepSpeed's pipeline engine has one order of sends and receives "
+     "(deepspeed/runtime/pipe/engine.py)"},
     {StackPart::kP2pCalls, kTitanFiles,
      "PyTorch's schedules batch sends and receives (torch/distributed/pipelining/schedules.py)"},
     {StackPart::kOverlapP2p, kCoreFiles,
