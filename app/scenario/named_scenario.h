@@ -25,7 +25,7 @@ struct NamedScenario {
   std::vector<std::string> dropped = {};  // facts of the plan file that the request made invalid
   // The cluster or stack was not stated and is a default. Reports mark it as such.
   bool cluster_is_default = false, stack_is_default = false;
-  std::string stack_reason;  // why the default is not the cluster's stack; empty if it is
+  std::string stack_reason = {};  // why the default is not the cluster's stack; empty if it is
   std::vector<std::string> settings_assumed = {};  // see PlanFile
   std::set<Setting> settings_left = {};            // settings of the plan that are defaults
   Assumed assumed = {};                            // set by widen_intervals()
