@@ -52,7 +52,8 @@ ScalingSize best_of(const NamedScenario& named, const SearchSpace& space, int th
 
 Result<PlanAnswer> plan_answer(const PlanRequest& request) {
   PlanAnswer answer;
-  const ScenarioRequest& inputs = request.scenario;
+  ScenarioRequest inputs = request.scenario;
+  inputs.gpus = request.search.gpus;
   TPSIM_TRY(answer.named, load_scenario(inputs));
   NamedScenario& named = answer.named;
   named.settings_left = settings_left(request.search, inputs.file.has_value());
@@ -102,7 +103,9 @@ const ScalingSize* ScalingAnswer::baseline() const {
 
 Result<ScalingAnswer> scaling_answer(const ScalingRequest& request) {
   ScalingAnswer answer;
-  TPSIM_TRY(answer.named, load_scenario(request.scenario));
+  ScenarioRequest inputs = request.scenario;
+  inputs.gpus = *std::max_element(request.gpus.begin(), request.gpus.end());
+  TPSIM_TRY(answer.named, load_scenario(inputs));
   SearchRequest first = request.search;
   first.gpus = request.gpus.front();
   TPSIM_TRY(SearchSpace space, search_space(first, answer.named.scenario, request.scenario.file));

@@ -221,6 +221,11 @@ Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
 constexpr std::array<std::string_view, 4> kOtherStacks = {"nemo", "megatron-deepspeed",
                                                           "torchtitan", "pytorch-fsdp"};
 
+// Whether the stack replicates the model on every GPU.
+bool shards_nothing(const StackSpec& stack) {
+  return stack.choices.only[Setting::kZero] == std::vector<std::int64_t>{0};
+}
+
 // Sets the stack of a request that does not state one: that of the cluster if it can run the model,
 // else the first of kOtherStacks that can.
 Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
@@ -231,16 +236,19 @@ Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
   const Result<StackSpec> usual = catalogue.load_stack(named.stack);
   if (!usual.ok()) return Ok{};  // loading the stack reports the error later
   const LaunchRule* const rule = reason_against(named.stack, *usual, scenario.model);
-  if (rule == nullptr) return Ok{};
+  const bool replicates = request.gpus > 1 && shards_nothing(*usual);
+  if (rule == nullptr && !replicates) return Ok{};
   const bool is_amd = scenario.profile.device.name.starts_with("AMD");
   for (const std::string_view other : kOtherStacks) {
     const std::string name(other);
     TPSIM_TRY(const StackSpec stack, catalogue.load_stack(name));
     const bool runs_here = stack.launcher != Launcher::kNemo || !is_amd;
-    if (!runs_here || reason_against(name, stack, scenario.model) != nullptr) continue;
+    const bool is_like = !replicates || other == kOtherStacks.back();  // PyTorch's own FSDP
+    if (!runs_here || !is_like || reason_against(name, stack, scenario.model) != nullptr) continue;
     named.stack = name;
-    named.stack_reason = fmt::format("{}, the usual stack of {}, cannot run {}", usual->name,
-                                     scenario.cluster.name, rule->what);
+    named.stack_reason =
+        fmt::format("{}, the usual stack of {}, cannot {}", usual->name, scenario.cluster.name,
+                    rule == nullptr ? "shard" : fmt::format("run {}", rule->what));
     return Ok{};
   }
   return Ok{};
@@ -289,8 +297,11 @@ Status load_software(const ScenarioRequest& request, const Catalogue& catalogue,
                                                   Field::kStack, request.stack, named.cluster)));
   named.parts = names.parts;
   TPSIM_TRY_STATUS(add_stated_parts(request, named));
-  if (request.ignore_stack_limits) scenario.stack = without_limits(std::move(scenario.stack));
-  if (request.predicts) TPSIM_TRY_STATUS(check_stack_runs(catalogue, scenario));
+  if (request.ignore_stack_limits) {
+    scenario.stack = without_limits(std::move(scenario.stack));
+  } else if (request.predicts) {
+    TPSIM_TRY_STATUS(check_stack_runs(catalogue, scenario));
+  }
   scenario.stack =
       completed_stack(std::move(scenario.stack), {}, scenario.profile, scenario.cluster);
   return Ok{};

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/text.h"
 #include "formats/settings_text.h"
@@ -351,9 +352,9 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
     result.parts[StackPart::kGradientSync] =
         static_cast<std::int64_t>(GradientSync::kEveryMicroBatch);
   }
-  const Status settled = settle_left(in, file, kTrainerRows, result.outside, *inputs.left);
+  Status settled = settle_left(in, file, kTrainerRows, result.outside, *inputs.left);
   TPSIM_TRY_STATUS(open.status());
-  TPSIM_TRY_STATUS(settled);
+  TPSIM_TRY_STATUS(std::move(settled));
   TPSIM_TRY_STATUS(validate(plan, result.model));
   return result;
 }

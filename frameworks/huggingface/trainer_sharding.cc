@@ -8,6 +8,7 @@
 
 #include "core/base/text.h"
 #include "frameworks/huggingface/trainer_keys.h"
+#include "frameworks/launch/config_files.h"
 
 namespace tpsim {
 namespace {

@@ -41,7 +41,8 @@ bool is_command(std::string_view module, std::string_view patterns) {
     if (pattern.empty()) continue;
     if (matches_pattern(module, pattern)) return true;
     const bool is_prefix = pattern.back() == '*';
-    const std::string inner = fmt::format(".{}", pattern.substr(0, pattern.size() - is_prefix));
+    const std::string inner =
+        fmt::format(".{}", pattern.substr(0, pattern.size() - (is_prefix ? 1 : 0)));
     const std::size_t at = module.find(inner);
     if (at == std::string_view::npos) continue;
     if (is_prefix || at + inner.size() == module.size()) return true;

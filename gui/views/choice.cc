@@ -32,6 +32,7 @@ Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choic
   app::ScenarioRequest request{.file = std::move(chosen), .predicts = false};
   if (choice.seq > 0) request.seq = choice.seq;
   request.ignore_stack_limits = choice.ignores_stack_limits;
+  request.gpus = choice.gpus;
   TPSIM_TRY(app::NamedScenario named, app::load_scenario(request, catalogue));
   LoadedChoice loaded{named.scenario, names_of(named), unstated_of(named)};
   loaded.scenario.cluster.intra_node.bandwidth *= choice.intra_node;

@@ -219,7 +219,26 @@ TEST_CASE("models that the cluster's usual stack cannot run are planned with ano
     const Result<NamedScenario> stated = app::load_scenario(app::ScenarioRequest{
         .model = one.model, .cluster = one.cluster, .stack = named->scenario.cluster.stack});
     CHECK(stated.ok() == named->stack_reason.empty());
+    const Result<NamedScenario> forced =
+        app::load_scenario(app::ScenarioRequest{.model = one.model,
+                                                .cluster = one.cluster,
+                                                .stack = named->scenario.cluster.stack,
+                                                .ignore_stack_limits = true});
+    CHECK(forced.ok());
   }
+}
+
+TEST_CASE("plans of several GPUs assume a stack that can shard") {
+  app::ScenarioRequest request{.model = "llama-3.2-1b", .cluster = "a10g-8", .gpus = 1};
+  const Result<NamedScenario> alone = app::load_scenario(request);
+  REQUIRE(alone.ok());
+  CHECK(alone->stack == "pytorch");
+  request.gpus = 8;
+  const Result<NamedScenario> sharded = app::load_scenario(request);
+  REQUIRE(sharded.ok());
+  CHECK(sharded->stack == "pytorch-fsdp");
+  request.stack = "pytorch";
+  CHECK(app::load_scenario(request)->stack == "pytorch");
 }
 
 TEST_CASE("a load of experts is a word, a number, or a file of counts that the model keeps") {

@@ -61,7 +61,7 @@ TEST_CASE("verl's actor is planned and its other models are named") {
   CHECK(fsdp.plan.zero == 3);
   CHECK(fsdp.model.seq == 4096);
   CHECK(fsdp.plan.micro_batch == 2);
-  CHECK(fsdp.plan.global_batch == 64 * 4);
+  CHECK(fsdp.plan.global_batch == 256);
   CHECK(says(fsdp, "generation, rewards"));
   CHECK_FALSE(says(fsdp, "critic"));
   const ImportedPlan megatron = plan_of("verl_megatron.sh");
@@ -133,7 +133,7 @@ TEST_CASE("GPT-NeoX's YAML states its model, with parallel branches") {
   CHECK(plan.plan.degrees.tp == 2);
   CHECK(plan.plan.degrees.pp == 2);
   CHECK(plan.plan.degrees.dp == 4);
-  CHECK(plan.plan.global_batch == 4 * 8 * 4);
+  CHECK(plan.plan.global_batch == 128);
   CHECK(plan.plan.dtype == DType::kFloat16);
   CHECK(plan.plan.recompute == Recompute::kFull);
   CHECK(plan.model.norm_place == NormPlace::kTwoParallel);
@@ -148,7 +148,7 @@ TEST_CASE("torchtune's weights have no fp32 copy") {
   const ImportedPlan plan = plan_of("torchtune.yaml", beside(8));
   CHECK(plan.model.name == "llama-3.1-8b");
   CHECK(plan.plan.zero == 3);
-  CHECK(plan.plan.global_batch == 2 * 4 * 8);
+  CHECK(plan.plan.global_batch == 64);
   CHECK(plan.plan.gradient_dtype == DType::kBFloat16);
   CHECK(plan.parts.at(StackPart::kOptimizerDtype) == static_cast<std::int64_t>(DType::kBFloat16));
   CHECK(plan.parts.at(StackPart::kMasterWeights) ==
@@ -166,7 +166,7 @@ TEST_CASE("MLPerf's submissions are variables of the environment") {
   CHECK(plan.plan.degrees.cp == 2);
   CHECK(plan.plan.degrees.dp == 4);
   CHECK(plan.plan.virtual_stages == 8);
-  CHECK(plan.plan.global_batch == 64 * 4);
+  CHECK(plan.plan.global_batch == 256);
   CHECK(plan.plan.gradient_dtype == DType::kBFloat16);
 }
 
