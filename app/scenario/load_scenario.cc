@@ -297,8 +297,11 @@ Status load_software(const ScenarioRequest& request, const Catalogue& catalogue,
                                                   Field::kStack, request.stack, named.cluster)));
   named.parts = names.parts;
   TPSIM_TRY_STATUS(add_stated_parts(request, named));
-  if (request.ignore_stack_limits) scenario.stack = without_limits(std::move(scenario.stack));
-  if (request.predicts) TPSIM_TRY_STATUS(check_stack_runs(catalogue, scenario));
+  if (request.ignore_stack_limits) {
+    scenario.stack = without_limits(std::move(scenario.stack));
+  } else if (request.predicts) {
+    TPSIM_TRY_STATUS(check_stack_runs(catalogue, scenario));
+  }
   scenario.stack =
       completed_stack(std::move(scenario.stack), {}, scenario.profile, scenario.cluster);
   return Ok{};

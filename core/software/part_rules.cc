@@ -143,6 +143,13 @@ const std::array kPartRules = std::to_array<PartRule>({
      "(core/optimizer/__init__.py:1057): use --zero 1",
      true},
     {kCore,
+     [](M, P p, Stack s) {
+       return p.degrees.pp == 2 && p.virtual_stages > 1 && !s.parts.overlap_p2p;
+     },
+     "interleaved stages of pp 2 without overlapped transfers",
+     "Megatron-Core refuses it (training/arguments.py:1006): use --overlap-p2p on, or pp above 2",
+     true},
+    {kCore,
      [](M m, P, Stack s) {
        return has_experts(m) && s.parts.expert_capacity != kAnyTokens &&
               s.parts.dispatcher != Dispatcher::kHybridEp;

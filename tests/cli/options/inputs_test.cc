@@ -219,6 +219,12 @@ TEST_CASE("models that the cluster's usual stack cannot run are planned with ano
     const Result<NamedScenario> stated = app::load_scenario(app::ScenarioRequest{
         .model = one.model, .cluster = one.cluster, .stack = named->scenario.cluster.stack});
     CHECK(stated.ok() == named->stack_reason.empty());
+    const Result<NamedScenario> forced =
+        app::load_scenario(app::ScenarioRequest{.model = one.model,
+                                                .cluster = one.cluster,
+                                                .stack = named->scenario.cluster.stack,
+                                                .ignore_stack_limits = true});
+    CHECK(forced.ok());
   }
 }
 

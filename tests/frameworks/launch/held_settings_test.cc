@@ -28,7 +28,7 @@ const char* const kWithSettings[] = {"",
                                      "zero=0,pp=1,dp=16,recompute=none",
                                      "zero=3,pp=1,dp=8",
                                      "tp=2,dp=8",
-                                     "pp=2,dp=8,virtual_stages=2",
+                                     "pp=4,dp=4,virtual_stages=2",
                                      "dtype=fp16,gradient_dtype=fp16"};
 constexpr std::int64_t kFused = static_cast<std::int64_t>(KernelFusion::kFused);
 constexpr auto kChunked = static_cast<std::int64_t>(LossHead::kChunked);
