@@ -190,24 +190,22 @@ Status set_network(NamedScenario& named) {
   return Ok{};
 }
 
-// Returns the reason why the launcher of the stack `name` cannot run the model with any plan; null
-// if it can.
-const LaunchRule* reason_against(const std::string& name, const StackSpec& stack,
-                                 const ModelSpec& model) {
-  const Framework* const framework = framework_of(stack.launcher, name);
-  const Launcher launcher = framework == nullptr ? stack.launcher : framework->launcher();
+// Returns the reason why the launcher cannot run the model with any plan; null if it can.
+const LaunchRule* reason_against(Launcher launcher, const ModelSpec& model) {
   return broken_rule(launcher, RuleScope::kModel, model, Plan{});
 }
 
 // Returns an error if the stack's launcher cannot run the model with any plan.
 Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
-  const LaunchRule* rule = reason_against(scenario.stack.name, scenario.stack, scenario.model);
+  const LaunchRule* rule = reason_against(scenario.stack.launcher, scenario.model);
   if (rule == nullptr) return Ok{};
   std::vector<std::string> others;
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
     const Result<StackSpec> stack = catalogue.load_stack(name);
-    if (!stack.ok() || framework_of(stack->launcher, name) == nullptr) continue;
-    if (reason_against(name, *stack, scenario.model) == nullptr) others.push_back(name);
+    if (!stack.ok()) continue;
+    const Framework* const framework = framework_of(stack->launcher, name);
+    if (framework == nullptr) continue;
+    if (reason_against(framework->launcher(), scenario.model) == nullptr) others.push_back(name);
   }
   return field_error(
       Field::kStack,
@@ -235,7 +233,7 @@ Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
   if (request.ignore_stack_limits) return Ok{};
   const Result<StackSpec> usual = catalogue.load_stack(named.stack);
   if (!usual.ok()) return Ok{};  // loading the stack reports the error later
-  const LaunchRule* const rule = reason_against(named.stack, *usual, scenario.model);
+  const LaunchRule* const rule = reason_against(usual->launcher, scenario.model);
   const bool replicates = request.gpus > 1 && shards_nothing(*usual);
   if (rule == nullptr && !replicates) return Ok{};
   const bool is_amd = scenario.profile.device.name.starts_with("AMD");
@@ -244,7 +242,8 @@ Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
     TPSIM_TRY(const StackSpec stack, catalogue.load_stack(name));
     const bool runs_here = stack.launcher != Launcher::kNemo || !is_amd;
     const bool is_like = !replicates || other == kOtherStacks.back();  // PyTorch's own FSDP
-    if (!runs_here || !is_like || reason_against(name, stack, scenario.model) != nullptr) continue;
+    if (!runs_here || !is_like || reason_against(stack.launcher, scenario.model) != nullptr)
+      continue;
     named.stack = name;
     named.stack_reason =
         fmt::format("{}, the usual stack of {}, cannot {}", usual->name, scenario.cluster.name,
