@@ -121,9 +121,10 @@ Result<ScenarioRequest> scenario_request(const Arguments& arguments,
   request.ignore_stack_limits = arguments.has(Opt::kIgnoreStackLimits);
   request.no_limits = arguments.has(Opt::kNoLimits);
   request.predicts = predicts(arguments.command);
-  const Result<std::vector<std::int64_t>> gpus =
-      gpu_counts(arguments);  // errors are reported later
-  if (gpus.ok() && !gpus->empty()) request.gpus = *std::max_element(gpus->begin(), gpus->end());
+  if (arguments.has(Opt::kGpus)) {
+    const auto gpus = gpu_counts(arguments);  // errors are reported later
+    if (gpus.ok() && !gpus->empty()) request.gpus = *std::max_element(gpus->begin(), gpus->end());
+  }
   say_changed_contents(arguments, request);
   return request;
 }

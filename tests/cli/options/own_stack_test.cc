@@ -52,7 +52,7 @@ TEST_CASE("the best plan of every stack with launch files is exported to it and 
       if (found->plans.empty()) continue;  // nothing fits
       const Plan& best = found->plans.front().plan;
       const PlanFile file{scenario.model, "dgx-a100", scenario.profile.name, stack, {}, best};
-      const auto files = export_plan(target, file, scenario.cluster.gpus_per_node);
+      const auto files = export_plan(target, file, scenario.cluster.gpus_per_node, scenario.stack);
       REQUIRE(files.ok());
       const auto back = import_plan(target, *files, scenario.model);
       REQUIRE(back.ok());
