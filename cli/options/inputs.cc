@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "cli/options/requests.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
 #include "core/base/standard_streams.h"
