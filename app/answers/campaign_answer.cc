@@ -122,6 +122,16 @@ Status check_spares(const WholeRunRequest& request, const CampaignReport& report
   return field_error(Assumption::kSpareNodes, enough.error().message, enough.error().hint);
 }
 
+// Returns the scenario of the search or of the plan. A goal states its numbers of GPUs itself.
+Result<NamedScenario> load_named(const WholeRunRequest& request) {
+  if (!request.search) return load_scenario(request.scenario, request.settings);
+  SearchRequest search = *request.search;
+  if (!request.gpus.empty()) {
+    search.gpus = *std::max_element(request.gpus.begin(), request.gpus.end());
+  }
+  return load_scenario(request.scenario, search);
+}
+
 }  // namespace
 
 Result<Assumptions> load_assumptions(const StatedAssumptions& stated, const std::string& cluster) {
@@ -145,7 +155,7 @@ Result<CampaignReport> campaign_answer(const WholeRunRequest& request) {
   CampaignReport report;
   report.request = request.run;
   const std::optional<PlanFile>& file = request.scenario.file;
-  TPSIM_TRY(report.named, load_scenario(request.scenario));
+  TPSIM_TRY(report.named, load_named(request));
   NamedScenario& named = report.named;
   named.settings_left = request.search ? settings_left(*request.search, file.has_value())
                                        : settings_left(request.settings, file.has_value());

@@ -14,7 +14,7 @@ Result<SimulatedPlan> chosen_plan(const ExplainRequest& request) {
     return predicted_plan({request.scenario, request.settings});
   }
   SimulatedPlan chosen;
-  TPSIM_TRY(chosen.named, load_scenario(request.scenario));
+  TPSIM_TRY(chosen.named, load_scenario(request.scenario, *request.search));
   const Scenario& scenario = chosen.named.scenario;
   chosen.named.settings_left = settings_left(*request.search, false);
   TPSIM_TRY(const SearchSpace space, search_space(*request.search, scenario, std::nullopt));
@@ -66,7 +66,7 @@ Result<SimulatedPlan> explain_answer(const ExplainRequest& request) {
 Result<WhyNotAnswer> why_not_answer(const ExplainRequest& request) {
   WhyNotAnswer answer;
   const SearchRequest& asked = *request.search;
-  TPSIM_TRY(answer.named, load_scenario(request.scenario));
+  TPSIM_TRY(answer.named, load_scenario(request.scenario, asked));
   answer.named.settings_left = settings_left(asked, request.scenario.file.has_value());
   const Scenario& scenario = answer.named.scenario;
   TPSIM_TRY(answer.space, search_space(asked, scenario, request.scenario.file));

@@ -52,9 +52,8 @@ ScalingSize best_of(const NamedScenario& named, const SearchSpace& space, int th
 
 Result<PlanAnswer> plan_answer(const PlanRequest& request) {
   PlanAnswer answer;
-  ScenarioRequest inputs = request.scenario;
-  inputs.gpus = request.search.gpus;
-  TPSIM_TRY(answer.named, load_scenario(inputs));
+  const ScenarioRequest& inputs = request.scenario;
+  TPSIM_TRY(answer.named, load_scenario(inputs, request.search));
   NamedScenario& named = answer.named;
   named.settings_left = settings_left(request.search, inputs.file.has_value());
   TPSIM_TRY(answer.space, search_space(request.search, named.scenario, inputs.file));
@@ -80,7 +79,7 @@ Result<PlanAnswer> plan_answer(const PlanRequest& request) {
 Result<SimulatedPlan> predicted_plan(const SimulateRequest& request) {
   SimulatedPlan answer;
   const std::optional<PlanFile>& file = request.scenario.file;
-  TPSIM_TRY(answer.named, load_scenario(request.scenario));
+  TPSIM_TRY(answer.named, load_scenario(request.scenario, request.settings));
   answer.named.settings_left = settings_left(request.settings, file.has_value());
   const Scenario& scenario = answer.named.scenario;
   TPSIM_TRY(answer.run.plan,
@@ -103,10 +102,9 @@ const ScalingSize* ScalingAnswer::baseline() const {
 
 Result<ScalingAnswer> scaling_answer(const ScalingRequest& request) {
   ScalingAnswer answer;
-  ScenarioRequest inputs = request.scenario;
-  inputs.gpus = *std::max_element(request.gpus.begin(), request.gpus.end());
-  TPSIM_TRY(answer.named, load_scenario(inputs));
   SearchRequest first = request.search;
+  first.gpus = *std::max_element(request.gpus.begin(), request.gpus.end());
+  TPSIM_TRY(answer.named, load_scenario(request.scenario, first));
   first.gpus = request.gpus.front();
   TPSIM_TRY(SearchSpace space, search_space(first, answer.named.scenario, request.scenario.file));
   const std::int64_t batch = space.global_batch;

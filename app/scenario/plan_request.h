@@ -59,6 +59,11 @@ struct SearchRequest {
   Progress progress = {};
 };
 
+// Load the scenario of a search, or of a plan. Its number of GPUs decides the assumed stack
+// (ScenarioRequest::gpus).
+Result<NamedScenario> load_scenario(ScenarioRequest request, const SearchRequest& search);
+Result<NamedScenario> load_scenario(ScenarioRequest request, const StatedSettings& settings);
+
 // Returns the search space. Settings that are not stated are searched. A plan file fixes all
 // settings as space_around() does, except stated ones.
 Result<SearchSpace> search_space(const SearchRequest& request, const Scenario& scenario,

@@ -121,6 +121,19 @@ PlanDefaults plan_defaults(const Scenario& scenario) {
   return defaults;
 }
 
+Result<NamedScenario> load_scenario(ScenarioRequest request, const SearchRequest& search) {
+  request.gpus = search.gpus;
+  return load_scenario(request);
+}
+
+Result<NamedScenario> load_scenario(ScenarioRequest request, const StatedSettings& settings) {
+  request.gpus = 1;
+  for (const Setting degree : {Setting::kTp, Setting::kPp, Setting::kDp, Setting::kCp}) {
+    if (settings.has(degree)) request.gpus *= settings.values[degree].front();
+  }
+  return load_scenario(request);
+}
+
 Result<Plan> single_plan(const StatedSettings& stated, const ModelSpec& model,
                          const std::optional<PlanFile>& file, const PlanDefaults& defaults) {
   Plan plan;

@@ -65,8 +65,9 @@ bool asks_like_plan(const Arguments& arguments) {
 // Returns the inputs that `tpsim plan` would have with these options, as a saved view.
 Result<JsonValue> view_of(const Arguments& arguments) {
   TPSIM_TRY(const std::optional<PlanFile> file, read_plan_argument(arguments));
-  TPSIM_TRY(const NamedScenario named, load_scenario(arguments, file));
+  TPSIM_TRY(const ScenarioRequest scenario, scenario_request(arguments, file));
   TPSIM_TRY(const SearchRequest request, search_request(arguments));
+  TPSIM_TRY(const NamedScenario named, app::load_scenario(scenario, request));
   TPSIM_TRY(const SearchSpace space, search_space(request, named.scenario, file));
   const PlanFile shown = plan_file_of(named, file ? file->plan : Plan{});
   gui::AppState state;

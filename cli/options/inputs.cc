@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <thread>
 
-#include "cli/options/requests.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
 #include "core/base/standard_streams.h"
@@ -122,10 +121,6 @@ Result<ScenarioRequest> scenario_request(const Arguments& arguments,
   request.ignore_stack_limits = arguments.has(Opt::kIgnoreStackLimits);
   request.no_limits = arguments.has(Opt::kNoLimits);
   request.predicts = predicts(arguments.command);
-  if (arguments.has(Opt::kGpus)) {
-    const auto gpus = gpu_counts(arguments);  // errors are reported later
-    if (gpus.ok() && !gpus->empty()) request.gpus = *std::max_element(gpus->begin(), gpus->end());
-  }
   say_changed_contents(arguments, request);
   return request;
 }

@@ -237,6 +237,13 @@ TEST_CASE("plans of several GPUs assume a stack that can shard") {
   const Result<NamedScenario> sharded = app::load_scenario(request);
   REQUIRE(sharded.ok());
   CHECK(sharded->stack == "pytorch-fsdp");
+  // A search and the plan that it finds assume the same stack.
+  request.gpus = 0;
+  CHECK(app::load_scenario(request, app::SearchRequest{.gpus = 8})->stack == "pytorch-fsdp");
+  app::StatedSettings settings;
+  settings.values[Setting::kDp] = {8};
+  CHECK(app::load_scenario(request, settings)->stack == "pytorch-fsdp");
+  request.gpus = 8;
   request.stack = "pytorch";
   CHECK(app::load_scenario(request)->stack == "pytorch");
 }
