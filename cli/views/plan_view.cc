@@ -120,6 +120,10 @@ bool is_shown(std::size_t index, std::size_t count, std::size_t fullest, std::si
   return index < most - 2;
 }
 
+std::string note_line(const Terminal& terminal, const std::string& text) {
+  return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
+}
+
 const char* default_mark(bool nobody_chose) { return nobody_chose ? " (default)" : ""; }
 
 }  // namespace
@@ -143,23 +147,21 @@ std::string launch_note(const Terminal& terminal, const Scenario& scenario, cons
   const PartRule* const rule =
       broken_file_rule(launcher, scenario.stack, scenario.model, plan, scenario.profile.name);
   if (rule == nullptr) return "";
-  const std::string text =
-      fmt::format("note: {} refuses {}: {}", name_of(launcher), rule->what, rule->why);
-  return wrapped(text, terminal.room(2, 100), 2) + "\n";
+  return note_line(
+      terminal, fmt::format("note: {} refuses {}: {}", name_of(launcher), rule->what, rule->why));
 }
 
 std::string dropped_text(const Terminal& terminal, const std::vector<std::string>& dropped) {
   if (dropped.empty()) return "";
-  const std::string text = fmt::format("dropped from the plan file: {}", fmt::join(dropped, ", "));
-  return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
+  return note_line(terminal,
+                   fmt::format("dropped from the plan file: {}", fmt::join(dropped, ", ")));
 }
 
 // Returns why the assumed stack is not the cluster's.
 std::string stack_text(const Terminal& terminal, const NamedScenario& named) {
   if (named.stack_reason.empty()) return "";
-  const std::string text =
-      fmt::format("{}; {} is assumed instead", named.stack_reason, named.scenario.stack.name);
-  return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
+  return note_line(terminal, fmt::format("{}; {} is assumed instead", named.stack_reason,
+                                         named.scenario.stack.name));
 }
 
 // Returns a line for nodes that consist of several hosts, such as NVLink racks with trays. Their

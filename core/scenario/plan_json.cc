@@ -44,7 +44,7 @@ constexpr auto kFileFields = [](auto& io, auto& file) {
       assumes,
       {"assumed", "inputs that were assumed when the plan was made; they widen the intervals"},
       [&](auto& inner) {
-        inner.flag({"stack", "the default stack of the cluster was assumed [false]"},
+        inner.flag({"stack", "the stack was not stated, and this one is assumed [false]"},
                    file.stack_assumed, kOptional);
         inner.flag({"network", "the network of the model's default cluster was assumed [false]"},
                    file.network_assumed, kOptional);
