@@ -7,6 +7,9 @@
 
 #include "core/base/numbers.h"
 #include "core/scenario/catalogue.h"
+#include "core/software/part_rules.h"
+#include "frameworks/launch/framework.h"
+#include "frameworks/launch/held_settings.h"
 #include "plans/questions/why_illegal.h"
 
 namespace tpsim::app {
@@ -104,8 +107,51 @@ std::string offloaded_elsewhere(const Scenario& scenario, SearchSpace space) {
   return "";
 }
 
+// Software parts that save memory and compute the same training.
+struct MemorySaver {
+  StackPart part;
+  std::string_view word;
+};
+constexpr MemorySaver kMemorySavers[] = {{StackPart::kGradientSync, "every_micro_batch"},
+                                         {StackPart::kLossHead, "fused"},
+                                         {StackPart::kLossHead, "chunked"}};
+
+// Returns the value of a part that saves memory; empty if the stack has it or if the framework's
+// files cannot state it.
+std::optional<std::int64_t> saving_value(const StackSpec& stack, const MemorySaver& saver) {
+  const PartRow& row = row_of(saver.part);
+  const std::int64_t value = parse_value(row, saver.word).value();
+  const Framework* const framework = framework_of(stack.launcher, stack.name);
+  const bool is_written =
+      framework == nullptr || held(framework->stack(), saver.part, value) == Held::kWritten;
+  if (!is_written || row.get(stack) == value) return std::nullopt;
+  return value;
+}
+
+// Suggests software parts with which a plan fits: one part, or one in addition to `stated`, which
+// is the text of parts that the stack already has.
+std::string saved_by_software(const Scenario& scenario, const SearchSpace& space,
+                              const std::string& stated = "") {
+  std::string with_two;
+  for (const MemorySaver& saver : kMemorySavers) {
+    const std::optional<std::int64_t> value = saving_value(scenario.stack, saver);
+    if (!value) continue;
+    Scenario other = scenario;
+    other.stack = with_parts(scenario.stack, {{saver.part, *value}});
+    const std::string options = fmt::format("{}{} {}", stated, option_of(saver.part), saver.word);
+    const auto run = best_of(other, space);
+    if (run && broken_part_rule(other.stack, other.model, run->plan) == nullptr) {
+      return fmt::format("with {} {}", options, fits_text(*run));
+    }
+    const bool is_first = stated.empty() && with_two.empty();
+    if (is_first) with_two = saved_by_software(other, space, options + " ");
+  }
+  return with_two;
+}
+
 // Suggests how a plan can fit. Tries in this order: drop one constraint, accept a higher risk, drop
-// all constraints, double the GPUs repeatedly, use a stack that offloads optimizer state.
+// all constraints, use software that saves memory, double the GPUs repeatedly, use a stack that
+// offloads optimizer state.
 std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batch_matters) {
   const std::vector<Relaxation> constraints = relaxations(space);
   for (const Relaxation& without : constraints) {
@@ -126,6 +172,7 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batc
       return fmt::format("on the same {} {}", gpus_text(open.gpus), fits_text(*run));
     }
   }
+  if (std::string saved = saved_by_software(scenario, space); !saved.empty()) return saved;
   const std::int64_t most = gpus_of(scenario.cluster);
   while (open.gpus < most) {
     open.gpus = std::min(open.gpus * 2, most);

@@ -234,7 +234,9 @@ Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
   const Result<StackSpec> usual = catalogue.load_stack(named.stack);
   if (!usual.ok()) return Ok{};  // loading the stack reports the error later
   const LaunchRule* const rule = reason_against(usual->launcher, scenario.model);
-  const bool replicates = request.gpus > 1 && shards_nothing(*usual);
+  const ClusterSpec& cluster = scenario.cluster;
+  const std::int64_t gpus = request.gpus > 0 ? request.gpus : cluster.nodes * cluster.gpus_per_node;
+  const bool replicates = gpus > 1 && shards_nothing(*usual);
   if (rule == nullptr && !replicates) return Ok{};
   const bool is_amd = scenario.profile.device.name.starts_with("AMD");
   for (const std::string_view other : kOtherStacks) {
@@ -246,7 +248,7 @@ Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
       continue;
     named.stack = name;
     named.stack_reason =
-        fmt::format("{}, the usual stack of {}, cannot {}", usual->name, scenario.cluster.name,
+        fmt::format("{}, the usual stack of {}, cannot {}", usual->name, cluster.name,
                     rule == nullptr ? "shard" : fmt::format("run {}", rule->what));
     return Ok{};
   }

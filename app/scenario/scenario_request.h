@@ -38,8 +38,8 @@ struct ScenarioRequest {
   // Whether the cluster must be known and its stack must run the model. Otherwise a default cluster
   // is used.
   bool predicts = true;
-  // GPUs of the plans; 0: not stated. If several, the assumed stack can shard. Set by the functions
-  // that load the scenario of a search or of a plan.
+  // GPUs of the plans; 0: all of the cluster. If several, the assumed stack can shard. Set by the
+  // functions that load the scenario of a search or of a plan.
   std::int64_t gpus = 0;
   ScenarioDefaults defaults = {};
 };
