@@ -13,10 +13,10 @@ namespace tpsim::cli {
 namespace {
 
 Status save(const Arguments& arguments, const CalibrationAnswer& answer) {
-  if (const auto& path = arguments[Opt::kSaveStack]) {
+  if (const auto& path = arguments["--save-stack"]) {
     TPSIM_TRY_STATUS(write_file_atomically(*path, to_json(calibrated_stack(answer))));
   }
-  if (const auto& path = arguments[Opt::kSaveCluster]) {
+  if (const auto& path = arguments["--save-cluster"]) {
     TPSIM_TRY_STATUS(write_file_atomically(*path, to_json(calibrated_cluster(answer))));
   }
   return Ok{};
@@ -42,9 +42,8 @@ Status run_calibrate(const Arguments& arguments, const Terminal& terminal) {
   }();
   if (!answer.ok()) return answer.error();
   TPSIM_TRY_STATUS(save(arguments, *answer));
-  return print(terminal, arguments.has(Opt::kJson)
-                             ? to_text(calibration_json(*answer))
-                             : calibration_text(terminal, arguments, *answer));
+  return print(terminal, arguments.has("--json") ? to_text(calibration_json(*answer))
+                                                 : calibration_text(terminal, arguments, *answer));
 }
 
 }  // namespace tpsim::cli

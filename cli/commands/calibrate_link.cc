@@ -47,7 +47,7 @@ std::string link_text(const Terminal& terminal, const Arguments& arguments,
       "  cross-validation error (every second size left out): {:.1f} %\n\n",
       100 * link.error_before, 100 * link.error_after, 100 * link.error_left_out);
   text += fault_text(link);
-  const auto& saved = arguments[Opt::kSaveCluster];
+  const auto& saved = arguments["--save-cluster"];
   return text + heading(terminal, "NEXT") +
          (saved ? fmt::format("  tpsim plan --model MODEL --gpus N --cluster {}\n", *saved)
                 : std::string("  --save-cluster FILE writes the calibrated cluster\n"));
@@ -58,11 +58,11 @@ std::string link_text(const Terminal& terminal, const Arguments& arguments,
 Status calibrate_link(const Arguments& arguments, const CalibrateRequest& request,
                       const OpenedLog& first, const Terminal& terminal) {
   TPSIM_TRY(const LinkAnswer answer, link_answer(request, first));
-  if (const auto& path = arguments[Opt::kSaveCluster]) {
+  if (const auto& path = arguments["--save-cluster"]) {
     TPSIM_TRY_STATUS(write_file_atomically(*path, to_json(calibrated_cluster(answer))));
   }
-  return print(terminal, arguments.has(Opt::kJson) ? to_text(link_json(answer))
-                                                   : link_text(terminal, arguments, answer));
+  return print(terminal, arguments.has("--json") ? to_text(link_json(answer))
+                                                 : link_text(terminal, arguments, answer));
 }
 
 }  // namespace tpsim::cli

@@ -50,7 +50,7 @@ const std::vector<CallRow>& call_rows();
 // An option as a keyword of a request: "micro_batch" for --micro-batch. `value` is its placeholder
 // in --help, empty for a switch. `takes_list`: the keyword accepts a list of values.
 struct CallKeyword {
-  Opt opt{};
+  Opt opt;
   std::string name;
   std::string value;
   bool takes_list = false;

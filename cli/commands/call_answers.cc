@@ -149,16 +149,11 @@ std::string keyword_of(const OptionRow& row) {
   return name;
 }
 
-std::vector<CallKeyword> keywords_without(std::span<const Opt> left_out, Command command) {
-  const bool is_one_plan = command == Command::kSimulate || command == Command::kRun;
+std::vector<CallKeyword> keywords_without(std::initializer_list<Opt> left_out, Command command) {
   std::vector<CallKeyword> all;
-  for (const OptionRow& row : option_rows()) {
-    const bool is_left_out = std::find(left_out.begin(), left_out.end(), row.opt) != left_out.end();
-    if (is_left_out || !takes(command, row)) continue;
-    all.push_back({.opt = row.opt,
-                   .name = keyword_of(row),
-                   .value = row.value,
-                   .takes_list = row.many && !is_one_plan});
+  for (const OptionRow& row : options_of(command)) {
+    if (std::find(left_out.begin(), left_out.end(), row.opt) != left_out.end()) continue;
+    all.push_back({row.opt, keyword_of(row), row.value, row.many});
   }
   return all;
 }
@@ -189,15 +184,13 @@ const std::vector<CallRow>& call_rows() {
 
 std::vector<CallKeyword> call_keywords(Command command) {
   return keywords_without(
-      std::array{Opt::kJson, Opt::kMarkdown, Opt::kSave, Opt::kTrace, Opt::kOutputFolder,
-                 Opt::kPlot, Opt::kQuiet, Opt::kColor, Opt::kScaling, Opt::kMaxGap, Opt::kSteps,
-                 Opt::kDevice, Opt::kPlanFile, Opt::kSaveSnapshot},
+      {"--json", "--markdown", "--save", "--trace", "-o", "--plot", "--quiet", "--color",
+       "--scaling", "--max-gap", "--steps", "--device", "--plan", "--save-snapshot"},
       command);
 }
 
 std::vector<CallKeyword> command_keywords(Command command) {
-  return keywords_without(std::array{Opt::kJson, Opt::kMarkdown, Opt::kQuiet, Opt::kColor},
-                          command);
+  return keywords_without({"--json", "--markdown", "--quiet", "--color"}, command);
 }
 
 }  // namespace tpsim::cli

@@ -15,11 +15,11 @@ namespace tpsim::cli {
 namespace {
 
 Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
-  if (!arguments.has(Opt::kPlanFile)) return read_plan_argument(arguments);
+  if (!arguments.has("--plan")) return read_plan_argument(arguments);
   if (!arguments.positional.empty()) {
-    return option_error(Opt::kPlanFile, "a second plan is given", "give one plan");
+    return option_error("--plan", "a second plan is given", "give one plan");
   }
-  TPSIM_TRY(PlanFile file, read_plan(*arguments[Opt::kPlanFile]));
+  TPSIM_TRY(PlanFile file, read_plan(*arguments["--plan"]));
   return std::optional<PlanFile>(std::move(file));
 }
 
@@ -34,8 +34,8 @@ Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
     return campaign_answer(request);
   }();
   if (!report.ok()) return report.error();
-  TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(campaign_json(*report))
-                                                             : campaign_text(terminal, *report)));
+  TPSIM_TRY_STATUS(print(terminal, arguments.has("--json") ? to_text(campaign_json(*report))
+                                                           : campaign_text(terminal, *report)));
   if (!report->goal || report->goal->standing != GoalStanding::kMissed) return Ok{};
   return Error{
       ErrorKind::kDoesNotFit,

@@ -150,21 +150,20 @@ struct PlanOfLog {
 
 // Returns the plan of the second argument or --plan, else that of the arguments in the log.
 Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) {
-  const bool named = arguments.has(Opt::kPlanFile);
+  const bool named = arguments.has("--plan");
   if (arguments.more.size() > (named ? 0U : 1U)) {
-    return option_error(Opt::kPlanFile, "more than one plan is given",
+    return option_error("--plan", "more than one plan is given",
                         "tpsim check-log training.log plan.json");
   }
   if (named || !arguments.more.empty()) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel, Opt::kGpus}, "the plan states this value"));
-    TPSIM_TRY(PlanFile file,
-              read_plan(named ? *arguments[Opt::kPlanFile] : arguments.more.front()));
+    TPSIM_TRY_STATUS(refuse(arguments, {"--model", "--gpus"}, "the plan states this value"));
+    TPSIM_TRY(PlanFile file, read_plan(named ? *arguments["--plan"] : arguments.more.front()));
     return PlanOfLog{std::move(file), false};
   }
   TPSIM_TRY(const ImportRequest import, import_request(arguments));
   TPSIM_TRY(const auto printed, plan_printed_in_log(import, log));
   if (printed) return PlanOfLog{*printed, true};
-  return option_error(Opt::kPlanFile, "the plan of this run is missing",
+  return option_error("--plan", "the plan of this run is missing",
                       "give a plan file that --save wrote; only a Megatron log that prints its "
                       "arguments needs none");
 }
@@ -182,7 +181,7 @@ Status check_gaps(const LogCheck& check, double most) {
   } else {
     return Ok{};
   }
-  return Error{ErrorKind::kDoesNotFit, what, row_of(Opt::kMaxGap).name,
+  return Error{ErrorKind::kDoesNotFit, what, row_of("--max-gap").name,
                fmt::format("the limit is {}", percent_text(most))};
 }
 
@@ -192,7 +191,7 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.positional.empty()) {
     return bad_input("no log was given", "check-log", "tpsim check-log training.log plan.json");
   }
-  TPSIM_TRY(const std::optional<double> most, probability_of(arguments, Opt::kMaxGap));
+  TPSIM_TRY(const std::optional<double> most, probability_of(arguments, "--max-gap"));
   TPSIM_TRY(const OpenedLog log, open_log(arguments.positional));
   if (is_nccl_test(log.text)) {
     return bad_input("is output of nccl-tests, which check-log cannot compare",
@@ -207,8 +206,8 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY(request.scenario, scenario_request(arguments, plan.file));
   }
   TPSIM_TRY(const CheckedLog checked, check_log_answer(request));
-  TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(check_log_json(checked))
-                                                             : check_text(terminal, checked)));
+  TPSIM_TRY_STATUS(print(terminal, arguments.has("--json") ? to_text(check_log_json(checked))
+                                                           : check_text(terminal, checked)));
   return most ? check_gaps(checked.check, *most) : Ok{};
 }
 

@@ -14,59 +14,12 @@ namespace {
 
 // Returns the placeholder of an option's value in --help: "none|full" for a single value,
 // "none,full" if the command accepts a list.
-std::string placeholder(Command command, const OptionRow& row) {
+std::string placeholder(const OptionRow& row) {
   std::string text = row.value;
-  if (row.opt == Opt::kTokens) return command == Command::kRun ? "FILE" : "N";
-  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) return "sync|async";
-  if (!row.many || command == Command::kSimulate || command == Command::kRun) return text;
+  if (!row.many) return text;
   if (text == "N") return "N,N-N";
   std::replace(text.begin(), text.end(), '|', ',');
   return text;
-}
-
-std::string group_title(Command command, const OptionRow& row) {
-  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) return row_of(Opt::kRamp).group;
-  if (row.group != kLayoutGroup) return row.group;
-  if (command == Command::kSimulate) return "Layout (default: all 1, ZeRO 1, no recompute)";
-  if (command == Command::kRun) return "Layout (default: all 1, ZeRO 1, no recompute)";
-  return "Layout (default: every legal value)";
-}
-
-// Returns the help text of an option. Some options have a different text or default in some
-// commands.
-std::string option_help(Command command, const OptionRow& row) {
-  std::string help = row.help;
-  const bool of_run = command == Command::kRun && row.opt == opt_of(Setting::kGlobalBatch);
-  const std::size_t bracket = help.rfind('[');
-  if (of_run && bracket != std::string::npos) help = help.substr(0, bracket) + "[dp x micro-batch]";
-  if (!of_run && row.opt == opt_of(Setting::kGlobalBatch)) {
-    help = command == Command::kImport ? "sequences per step, if the file does not state it"
-                                       : "sequences per step [the model's, or about 4 M tokens]";
-  }
-  if (row.opt == Opt::kGpus && command != Command::kPlan && command != Command::kCampaign) {
-    help = command == Command::kImport ? "number of GPUs [as in the file]" : "number of GPUs";
-  }
-  if (row.opt == Opt::kGpus && command == Command::kCampaign) {
-    help = "number of GPUs; with a goal also a list: 64,128,...,4096";
-  }
-  if (row.opt == Opt::kOutputFolder) {
-    help = command == Command::kProfile ? "output file of the profile"
-                                        : "output folder [print the files]";
-  }
-  if (row.opt == Opt::kCheckpoint && command == Command::kCampaign) {
-    help = "training waits for storage or for a copy to the host [sync]";
-  }
-  if (row.opt == Opt::kPlot && command == Command::kCompare) {
-    help = "plot the step times with their intervals";
-  }
-  if (row.opt == Opt::kSteps && command == Command::kValidate) {
-    help = "steps to run; the first two are warm-up [12]";
-  }
-  if (row.opt == Opt::kTokens) {
-    help = command == Command::kRun ? "safetensors file of training tokens [random tokens]"
-                                    : "length of the run in tokens, e.g. 366e9, 366B or 1T";
-  }
-  return help;
 }
 
 // Converts repeated values, which CLI11 joins with line breaks, to a comma-separated list.
@@ -76,18 +29,17 @@ std::string as_list(std::string text) {
 }
 
 void add_options(CLI::App& app, Command command, Arguments& arguments) {
-  for (const OptionRow& row : option_rows()) {
-    if (!takes(command, row)) continue;
+  for (const OptionRow& row : options_of(command)) {
     if (row.value.empty()) {
       app.add_flag_callback(
-             row.name, [&] { arguments.set(row.opt, ""); }, option_help(command, row))
-          ->group(group_title(command, row));
+             row.name, [&] { arguments.set(row.opt, ""); }, row.help)
+          ->group(std::string(row.group));
     } else {
       app.add_option_function<std::string>(
              row.name, [&](const std::string& text) { arguments.set(row.opt, as_list(text)); },
-             option_help(command, row))
-          ->type_name(placeholder(command, row))
-          ->group(group_title(command, row))
+             row.help)
+          ->type_name(placeholder(row))
+          ->group(std::string(row.group))
           ->multi_option_policy(row.repeats == Repeats::kJoins
                                     ? CLI::MultiOptionPolicy::Join
                                     : CLI::MultiOptionPolicy::TakeLast);  // see check_once()
@@ -122,10 +74,7 @@ CLI::App* add_command(CLI::App& app, const CommandRow& row, Arguments& arguments
 
 // Returns the option of this command that starts with `text`, or else the most similar one.
 std::string nearest_option(Command command, std::string_view text) {
-  std::vector<std::string_view> names;
-  for (const OptionRow& row : option_rows()) {
-    if (takes(command, row)) names.emplace_back(row.name);
-  }
+  const std::vector<std::string_view> names = texts_of(options_of(command), &OptionRow::name);
   const auto begun = [&](std::string_view name) { return name.starts_with(text); };
   if (text.size() > 3 && std::count_if(names.begin(), names.end(), begun) == 1) {
     return std::string(*std::find_if(names.begin(), names.end(), begun));
@@ -144,7 +93,7 @@ const OptionRow* find_option(std::string_view name) {
 std::string takers(const OptionRow& row) {
   std::vector<std::string_view> names;
   for (const CommandRow& command : command_rows()) {
-    if (takes(command.command, row)) names.emplace_back(command.name);
+    if (takes(command.command, row.opt)) names.emplace_back(command.name);
   }
   return names.size() < 2
              ? fmt::format("{}", fmt::join(names, ""))
@@ -160,7 +109,7 @@ Error unexpected(Command command, const std::string& argument) {
     return bad_input(fmt::format("unexpected argument '{}'", argument), where, help);
   }
   if (const OptionRow* row = find_option(name)) {
-    const bool sized = row->opt == Opt::kGpus && takes(command, row_of(opt_of(Setting::kDp)));
+    const bool sized = row->opt == "--gpus" && takes(command, opt_of(Setting::kDp));
     return bad_input(fmt::format("does not accept {}", name), where,
                      sized ? "give --dp instead: the number of GPUs is tp x pp x dp x cp"
                            : fmt::format("it is an option of {}", takers(*row)));
@@ -272,7 +221,7 @@ std::vector<std::string> settled_words(int argc, const char* const* argv) {
   for (std::size_t i = 2; i < words.size() && command != nullptr; ++i) {
     const std::size_t equals = words[i].find('=');
     const OptionRow* option = option_called(words[i].substr(0, equals));
-    if (option == nullptr || !takes(command->command, *option)) continue;
+    if (option == nullptr || !takes(command->command, option->opt)) continue;
     words[i] = option->name + (equals == std::string::npos ? "" : words[i].substr(equals));
   }
   return words;

@@ -140,9 +140,9 @@ Status run_compare(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));
   TPSIM_TRY(const std::vector<ScenarioRequest> requests, compare_requests(arguments));
   TPSIM_TRY(const CompareAnswer answer, compare_answer(requests));
-  TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(compare_json(answer))
-                                                             : compare_text(terminal, answer)));
-  if (arguments.has(Opt::kPlot)) TPSIM_TRY_STATUS(draw(*arguments[Opt::kPlot], answer.plans));
+  TPSIM_TRY_STATUS(print(terminal, arguments.has("--json") ? to_text(compare_json(answer))
+                                                           : compare_text(terminal, answer)));
+  if (arguments.has("--plot")) TPSIM_TRY_STATUS(draw(*arguments["--plot"], answer.plans));
   for (const ComparedPlan& one : answer.plans) {
     TPSIM_TRY_STATUS(check_stated_risk(accepted, one.file, one.run.predicted));
   }

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 #include "app/answers/memory_answer.h"
 #include "app/reports/answer_json.h"
@@ -11,6 +11,7 @@
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/options/values.h"
+#include "cli/options/wrapping.h"
 #include "cli/views/explain_view.h"
 #include "core/base/files.h"
 #include "core/json/json_document.h"
@@ -24,21 +25,20 @@ namespace {
 Result<std::size_t> passes_of(const Arguments& arguments) {
   std::vector<std::string_view> names{"trace"};
   for (const LoweringPass& pass : lowering_passes()) names.push_back(pass.name);
-  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, Opt::kAfter, names));
-  TPSIM_TRY_STATUS(check_single(arguments, Opt::kAfter, chosen.size()));
+  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, "--after", names));
+  TPSIM_TRY_STATUS(check_single(arguments, "--after", chosen.size()));
   return chosen.empty() ? lowering_passes().size() : chosen.front();
 }
 
 // Compares the program with that of the plan in --diff.
 Result<Explanation> explain_difference(const Arguments& arguments, const NamedScenario& named,
                                        const PlannedRun& run, const Terminal& terminal) {
-  TPSIM_TRY_STATUS(
-      refuse(arguments, {Opt::kAfter}, "--diff compares the programs after all passes"));
-  const std::string& path = *arguments[Opt::kDiff];
+  TPSIM_TRY_STATUS(refuse(arguments, {"--after"}, "--diff compares the programs after all passes"));
+  const std::string& path = *arguments["--diff"];
   TPSIM_TRY(PlanFile file, read_plan(path));
   const ScenarioRequest scenario{.file = std::move(file),
                                  .origin = path,
-                                 .ignore_stack_limits = arguments.has(Opt::kIgnoreStackLimits)};
+                                 .ignore_stack_limits = arguments.has("--ignore-stack-limits")};
   TPSIM_TRY(const SimulatedPlan other, explain_answer({.scenario = scenario}));
   LayerPricer first(named.scenario), second(other.named.scenario);
   const std::vector<PartDifference> parts =
@@ -50,7 +50,7 @@ Result<Explanation> explain_difference(const Arguments& arguments, const NamedSc
 
 Result<Explanation> explain_program(const Arguments& arguments, const NamedScenario& named,
                                     const PlannedRun& run, const Terminal& terminal) {
-  if (arguments.has(Opt::kDiff)) return explain_difference(arguments, named, run, terminal);
+  if (arguments.has("--diff")) return explain_difference(arguments, named, run, terminal);
   TPSIM_TRY(const std::size_t passes, passes_of(arguments));
   LayerPricer pricer(named.scenario);
   const std::vector<PartProgram> programs = rank_programs(pricer, run.plan, passes);
@@ -62,10 +62,10 @@ Result<Explanation> explain_program(const Arguments& arguments, const NamedScena
 Result<std::string> write_snapshot(const Arguments& arguments, const NamedScenario& named,
                                    const Plan& plan, const MemoryAnswer& answer,
                                    const MemoryRequest& request) {
-  if (!arguments.has(Opt::kSaveSnapshot)) return std::string();
-  const std::string& path = *arguments[Opt::kSaveSnapshot];
-  const std::int64_t stage = arguments.has(Opt::kRank) ? coordinates(plan, request.rank).pp
-                                                       : fullest_stage(answer.peaks).stage;
+  if (!arguments.has("--save-snapshot")) return std::string();
+  const std::string& path = *arguments["--save-snapshot"];
+  const std::int64_t stage = arguments.has("--rank") ? coordinates(plan, request.rank).pp
+                                                     : fullest_stage(answer.peaks).stage;
   TPSIM_TRY_STATUS(
       write_file_atomically(path, to_pickle(predicted_snapshot(named.scenario, plan, stage))));
   return fmt::format("\nwrote the memory of stage {} to {}: open it at pytorch.org/memory_viz\n",
@@ -75,8 +75,8 @@ Result<std::string> write_snapshot(const Arguments& arguments, const NamedScenar
 Result<Explanation> explain_memory(const Arguments& arguments, const NamedScenario& named,
                                    const PlannedRun& run, const Terminal& terminal) {
   TPSIM_TRY(const std::int64_t rank,
-            integer_of(arguments, Opt::kRank, 0, {0, gpu_count(run.plan) - 1}));
-  const MemoryRequest request{{named, run}, arguments[Opt::kSnapshot].value_or(""), rank};
+            integer_of(arguments, "--rank", 0, {0, gpu_count(run.plan) - 1}));
+  const MemoryRequest request{{named, run}, arguments["--snapshot"].value_or(""), rank};
   TPSIM_TRY(const MemoryAnswer answer, memory_answer(request));
   TPSIM_TRY(const std::string wrote, write_snapshot(arguments, named, run.plan, answer, request));
   return Explanation{memory_report(named, run, answer),
@@ -86,38 +86,38 @@ Result<Explanation> explain_memory(const Arguments& arguments, const NamedScenar
 
 // Refuses options that have no effect without --program or --memory.
 Status check_details(const Arguments& arguments) {
-  if (!arguments.has(Opt::kProgram)) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kAfter, Opt::kDiff}, "add --program"));
+  if (!arguments.has("--program")) {
+    TPSIM_TRY_STATUS(refuse(arguments, {"--after", "--diff"}, "add --program"));
   }
-  if (arguments.has(Opt::kMemory)) return Ok{};
-  return refuse(arguments, {Opt::kSnapshot, Opt::kSaveSnapshot, Opt::kRank}, "add --memory");
+  if (arguments.has("--memory")) return Ok{};
+  return refuse(arguments, {"--snapshot", "--save-snapshot", "--rank"}, "add --memory");
 }
 
 // Returns what --memory or --program asks for, else the terms of the step.
 Result<Explanation> explain_plan(const Arguments& arguments, const NamedScenario& named,
                                  const PlannedRun& run, const Terminal& terminal,
                                  const std::string& heading = "") {
-  if (arguments.has(Opt::kMemory)) return explain_memory(arguments, named, run, terminal);
-  if (arguments.has(Opt::kProgram)) return explain_program(arguments, named, run, terminal);
+  if (arguments.has("--memory")) return explain_memory(arguments, named, run, terminal);
+  if (arguments.has("--program")) return explain_program(arguments, named, run, terminal);
   return Explanation{explain_report(named, run), heading + explanation_text(terminal, named, run),
                      plan_file_of(named, run.plan)};
 }
 
 Result<Explanation> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
                                 const Terminal& terminal) {
-  constexpr std::array kOfRows = {Opt::kRuns,         Opt::kRow,      Opt::kCluster, Opt::kStack,
-                                  Opt::kProfile,      Opt::kNodeGbps, Opt::kProgram, Opt::kAfter,
-                                  Opt::kDiff,         Opt::kMemory,   Opt::kRank,    Opt::kSnapshot,
-                                  Opt::kSaveSnapshot, Opt::kJson};
+  constexpr Opt kOfRows[] = {"--runs",      "--row",      "--cluster",       "--stack", "--profile",
+                             "--node-gbps", "--program",  "--after",         "--diff",  "--memory",
+                             "--rank",      "--snapshot", "--save-snapshot", "--json"};
   for (const OptionRow& option : option_rows()) {
-    const bool meant = std::find(kOfRows.begin(), kOfRows.end(), option.opt) != kOfRows.end();
+    const bool meant =
+        std::find(std::begin(kOfRows), std::end(kOfRows), option.opt) != std::end(kOfRows);
     if (!meant)
       TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row of the table states this value"));
   }
   if (file) {
     return bad_input("cannot be combined with a plan file", "--runs", "give only one of them");
   }
-  if (!arguments.has(Opt::kRow)) {
+  if (!arguments.has("--row")) {
     return bad_input("the row to explain is missing", "--row", "give the id of a row of the table");
   }
   TPSIM_TRY(const RunsRequest request, runs_request(arguments));
@@ -145,22 +145,21 @@ Result<Explanation> explain_what_if(const ExplainRequest& request, const Termina
 Result<Explanation> explain(const Arguments& arguments, const std::optional<PlanFile>& file,
                             const Terminal& terminal) {
   TPSIM_TRY_STATUS(check_details(arguments));
-  if (arguments.has(Opt::kRuns)) return explain_row(arguments, file, terminal);
-  TPSIM_TRY_STATUS(
-      refuse(arguments, {Opt::kRow}, "add --runs: the option names a row of its table"));
-  if (arguments.has(Opt::kProgram)) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf, Opt::kMemory},
+  if (arguments.has("--runs")) return explain_row(arguments, file, terminal);
+  TPSIM_TRY_STATUS(refuse(arguments, {"--row"}, "add --runs: the option names a row of its table"));
+  if (arguments.has("--program")) {
+    TPSIM_TRY_STATUS(refuse(arguments, {"--why-not", "--what-if", "--memory"},
                             "give either this option or --program"));
   }
-  if (arguments.has(Opt::kMemory)) {
+  if (arguments.has("--memory")) {
     TPSIM_TRY_STATUS(
-        refuse(arguments, {Opt::kWhyNot, Opt::kWhatIf}, "give either this option or --memory"));
+        refuse(arguments, {"--why-not", "--what-if"}, "give either this option or --memory"));
   }
   TPSIM_TRY(ExplainRequest request, explain_request(arguments, file));
-  if (arguments.has(Opt::kWhyNot)) return explain_why_not(std::move(request), terminal);
+  if (arguments.has("--why-not")) return explain_why_not(std::move(request), terminal);
   ProgressBar progress(terminal, "searching");
   if (request.search) request.search->progress = progress.shower();
-  if (arguments.has(Opt::kWhatIf)) return explain_what_if(request, terminal);
+  if (arguments.has("--what-if")) return explain_what_if(request, terminal);
   TPSIM_TRY(const SimulatedPlan answer, explain_answer(request));
   return explain_plan(arguments, answer.named, answer.run, terminal);
 }
@@ -168,7 +167,7 @@ Result<Explanation> explain(const Arguments& arguments, const std::optional<Plan
 Status run_explain(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(const Explanation answer, explain(arguments, file, terminal));
-  return print(terminal, arguments.has(Opt::kJson) ? to_text(answer.document) : answer.text);
+  return print(terminal, arguments.has("--json") ? to_text(answer.document) : answer.text);
 }
 
 }  // namespace tpsim::cli

@@ -26,7 +26,7 @@ Result<std::string> write_all(const std::filesystem::path& folder,
   std::error_code code;
   std::filesystem::create_directories(folder, code);
   if (code) {
-    return option_error(Opt::kOutputFolder,
+    return option_error("-o",
                         fmt::format("cannot create the folder '{}': {}", folder.string(),
                                     std::filesystem::exists(folder) ? "a file with this name exists"
                                                                     : code.message()));
@@ -65,7 +65,7 @@ std::string files_text(const Terminal& terminal, const std::vector<LaunchFile>& 
 // framework's message if it rejects the files.
 Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer,
                           const PlanFile& file) {
-  const std::string folder = *arguments[Opt::kJudge];
+  const std::string folder = *arguments["--check"];
   std::vector<std::string> checkouts = {folder};
   TPSIM_TRY(const std::vector<std::string> more, checkouts_of(arguments));
   checkouts.insert(checkouts.end(), more.begin(), more.end());
@@ -87,7 +87,7 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
                              name_of(answer.stack), fmt::join(each, ", ")),
                  folder, ""};
   }
-  if (arguments.has(Opt::kQuiet)) return Ok{};
+  if (arguments.has("--quiet")) return Ok{};
   say(fmt::format(
       "tpsim: the argument checks of {} accept the files; {} settings have the files' values\n",
       printable(folder), judgement.held));
@@ -106,7 +106,7 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
 }  // namespace
 
 Status run_export(const Arguments& arguments, const Terminal& terminal) {
-  TPSIM_TRY_STATUS(launch_stack_of(arguments, Opt::kTo));
+  TPSIM_TRY_STATUS(launch_stack_of(arguments, "--to"));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (!file) {
     return bad_input("no plan file was given", "export",
@@ -114,13 +114,13 @@ Status run_export(const Arguments& arguments, const Terminal& terminal) {
   }
   TPSIM_TRY(const ExportRequest request, export_request(arguments, *file));
   TPSIM_TRY(const ExportAnswer answer, export_answer(request));
-  const bool json = arguments.has(Opt::kJson);
-  if (!json && (answer.refused || !arguments.has(Opt::kQuiet))) say_losses(answer);
+  const bool json = arguments.has("--json");
+  if (!json && (answer.refused || !arguments.has("--quiet"))) say_losses(answer);
   if (json) TPSIM_TRY_STATUS(print(to_text(export_json(answer))));
   if (answer.refused) return *answer.refused;
-  if (arguments.has(Opt::kJudge)) TPSIM_TRY_STATUS(check_by_framework(arguments, answer, *file));
-  if (arguments.has(Opt::kOutputFolder)) {
-    TPSIM_TRY(const std::string said, write_all(*arguments[Opt::kOutputFolder], answer.files));
+  if (arguments.has("--check")) TPSIM_TRY_STATUS(check_by_framework(arguments, answer, *file));
+  if (arguments.has("-o")) {
+    TPSIM_TRY(const std::string said, write_all(*arguments["-o"], answer.files));
     return print(json ? "" : said);
   }
   return print(json ? "" : files_text(terminal, answer.files));

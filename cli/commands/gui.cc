@@ -23,11 +23,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array kOfWindow = {Opt::kScreenshot, Opt::kScript, Opt::kWindowSize, Opt::kTheme,
-                                  Opt::kMeasured};
+constexpr Opt kOfWindow[] = {"--screenshot", "--script", "--size", "--theme", "--measured"};
 // Inputs that the window has fields for.
-constexpr std::array kOfTopBar = {Opt::kModel, Opt::kCluster, Opt::kGpus,
-                                  opt_of(Setting::kGlobalBatch)};
+constexpr Opt kOfTopBar[] = {"--model", "--cluster", "--gpus", opt_of(Setting::kGlobalBatch)};
 
 Result<fs::path> gui_program(const char* command) {
   std::error_code code;
@@ -54,11 +52,11 @@ Error not_started(const fs::path& program, int code) {
 // Whether an option is given that neither the window nor its top bar has.
 bool asks_like_plan(const Arguments& arguments) {
   const auto is_in = [](const auto& some, Opt opt) {
-    return std::find(some.begin(), some.end(), opt) != some.end();
+    return std::find(std::begin(some), std::end(some), opt) != std::end(some);
   };
   return std::any_of(option_rows().begin(), option_rows().end(), [&](const OptionRow& row) {
-    return arguments.has(row.opt) && takes(Command::kPlan, row) && !is_in(kOfWindow, row.opt) &&
-           !is_in(kOfTopBar, row.opt) && row.opt != Opt::kQuiet && row.opt != Opt::kColor;
+    return arguments.has(row.opt) && takes(Command::kPlan, row.opt) && !is_in(kOfWindow, row.opt) &&
+           !is_in(kOfTopBar, row.opt) && row.opt != "--quiet" && row.opt != "--color";
   });
 }
 
@@ -76,7 +74,7 @@ Result<JsonValue> view_of(const Arguments& arguments) {
   choice.gpus = space.gpus;
   choice.global_batch = space.global_batch;
   choice.limits = space;
-  choice.ignores_stack_limits = arguments.has(Opt::kIgnoreStackLimits);
+  choice.ignores_stack_limits = arguments.has("--ignore-stack-limits");
   // The window opens with the file's plan, unless options ask for another layout.
   if (!file || space.asked != space_around(file->plan).asked) state.plan.reset();
   if (file) return gui::view_to_json(state, shown);
@@ -97,8 +95,8 @@ Result<std::string> unnamed_file(const std::string& text) {
 Result<std::vector<std::string>> words_of(const Arguments& arguments, const fs::path& program) {
   std::vector<std::string> words = {program.string()};
   constexpr std::array<std::string_view, 2> kThemes = {"light", "dark"};
-  TPSIM_TRY(const auto themes, chosen_names(arguments, Opt::kTheme, kThemes));
-  TPSIM_TRY_STATUS(check_single(arguments, Opt::kTheme, themes.empty() ? 1 : themes.size()));
+  TPSIM_TRY(const auto themes, chosen_names(arguments, "--theme", kThemes));
+  TPSIM_TRY_STATUS(check_single(arguments, "--theme", themes.empty() ? 1 : themes.size()));
   const auto hand_on = [&](Opt opt) {
     if (!arguments.has(opt)) return;
     words.emplace_back(row_of(opt).name);
@@ -111,7 +109,7 @@ Result<std::vector<std::string>> words_of(const Arguments& arguments, const fs::
     words.push_back(std::move(file));
     return words;
   }
-  for (const Opt opt : {Opt::kGpus, opt_of(Setting::kGlobalBatch)}) {
+  for (const Opt opt : {Opt("--gpus"), opt_of(Setting::kGlobalBatch)}) {
     if (arguments.has(opt)) TPSIM_TRY_STATUS(integer_of(arguments, opt, 1));
   }
   for (const Opt opt : kOfTopBar) hand_on(opt);

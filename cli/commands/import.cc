@@ -19,13 +19,13 @@ namespace {
 // Prints which settings of the files the import ignored, and where the prediction deviates from the
 // files.
 void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
-  if (arguments.has(Opt::kQuiet)) return;
+  if (arguments.has("--quiet")) return;
   const std::vector<std::string>& outside = answer.outside;
   if (!outside.empty()) {
     const std::string number =
         fmt::format("{} setting{}", outside.size(), outside.size() == 1 ? "" : "s");
     const std::string what =
-        arguments.has(Opt::kVerbose)
+        arguments.has("--verbose")
             ? fmt::format("{} ignored (no effect on time or memory): {}", number,
                           fmt::join(outside, ", "))
             : fmt::format("{} ignored (no effect on time or memory; --verbose lists them)", number);
@@ -64,24 +64,24 @@ Status run_import(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const ImportRequest request, import_request(arguments));
   TPSIM_TRY(const ImportAnswer answer, import_answer(request));
   const PlanFile& file = answer.file;
-  const bool saves = arguments.has(Opt::kSave);
-  if (saves) TPSIM_TRY_STATUS(save_with_contents(*arguments[Opt::kSave], file));
+  const bool saves = arguments.has("--save");
+  if (saves) TPSIM_TRY_STATUS(save_with_contents(*arguments["--save"], file));
   say_remarks(arguments, answer);
-  if (arguments.has(Opt::kJson)) {
+  if (arguments.has("--json")) {
     TPSIM_TRY_STATUS(print(to_json(file)));
-    if (!arguments.has(Opt::kMaxOom)) return Ok{};
+    if (!arguments.has("--max-oom")) return Ok{};
     return check_risk(arguments, file, predicted_run(file));
   }
   std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);
   // Launch files do not name the cluster, so the cluster is a default unless an option names it.
-  const bool named = arguments.has(Opt::kCluster) || arguments.has(Opt::kProfile);
+  const bool named = arguments.has("--cluster") || arguments.has("--profile");
   text += fmt::format("\n  for {}{} ({}, {})\n", printable(file.cluster),
                       named ? "" : " (default; name yours with --cluster)", printable(file.profile),
                       printable(file.stack));
   if (!file.parts.empty()) text += fmt::format("  with {}\n", to_string(file.parts));
   const Result<PlannedRun> run = predicted_run(file);
   text += "\n" + headline_of(terminal, run);
-  if (saves) text += fmt::format("\nwrote the plan to {}\n", printable(*arguments[Opt::kSave]));
+  if (saves) text += fmt::format("\nwrote the plan to {}\n", printable(*arguments["--save"]));
   TPSIM_TRY_STATUS(print(terminal, text));
   return check_risk(arguments, file, run);
 }

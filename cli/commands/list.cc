@@ -220,7 +220,7 @@ Status run_list(const Arguments& arguments, const Terminal& terminal) {
                                  fmt::join(arguments.more, "' or '")),
                      "list", fmt::format("tpsim list {} shows all names", chosen.name));
   }
-  if (!arguments.has(Opt::kJson)) return print(listing.table.text(terminal));
+  if (!arguments.has("--json")) return print(listing.table.text(terminal));
   return print(to_text(json_object({{"version", "tpsim-list/1"},
                                     {"kind", chosen.name},
                                     {"entries", std::move(listing.entries)}})));

@@ -17,8 +17,8 @@ using tpsim::cli::Opt;
 
 // Whether the command executes ranks. `validate --runs` only predicts.
 bool has_ranks(const Arguments& arguments) {
-  const bool predicts = arguments.command == Command::kValidate && arguments.has(Opt::kRuns);
-  return tpsim::cli::takes(arguments.command, tpsim::cli::row_of(Opt::kDevice)) && !predicts;
+  const bool predicts = arguments.command == Command::kValidate && arguments.has("--runs");
+  return tpsim::cli::takes(arguments.command, "--device") && !predicts;
 }
 
 int run(int argc, char** argv) {
@@ -30,7 +30,7 @@ int run(int argc, char** argv) {
   const auto run_here = [&] { return run_and_report(*line, output); };
   const auto* arguments = std::get_if<Arguments>(&*line);
   if (arguments == nullptr || !has_ranks(*arguments)) return run_here();
-  const bool on_gpus = (*arguments)[Opt::kDevice] == "cuda";
+  const bool on_gpus = (*arguments)["--device"] == "cuda";
   if (started_by_mpi_launcher() && (!on_gpus || mpi_program_is_here())) {
     return supervised(fmt::format("the process of rank {}", rank_given_by_launcher()),
                       [&] { return run_as_mpi_rank(argv); });

@@ -25,7 +25,7 @@ std::string spaced(const std::vector<std::string>& words) {
 std::vector<std::string> words_of(const OptionRow& row) {
   std::vector<std::string> words;
   std::string_view rest = row.value;
-  if (row.opt == Opt::kTo || row.opt == Opt::kFrom) {
+  if (row.opt == "--to" || row.opt == "--from") {
     return {kEnumNames<LaunchStack>.begin(), kEnumNames<LaunchStack>.end()};
   }
   if (rest.find('|') == std::string_view::npos) return words;
@@ -51,9 +51,7 @@ std::vector<std::string> words_of(const CommandRow& row) {
 
 std::string option_names(Command command) {
   std::vector<std::string> names = {"--help"};
-  for (const OptionRow& row : option_rows()) {
-    if (takes(command, row)) names.push_back(row.name);
-  }
+  for (const OptionRow& row : options_of(command)) names.push_back(row.name);
   return spaced(names);
 }
 
@@ -119,8 +117,7 @@ std::string zsh_script() {
   for (const CommandRow& row : command_rows()) {
     names += fmt::format("    '{}:{}'\n", row.name, zsh_quoted(row.summary));
     cases += fmt::format("    {})\n      _arguments \\\n", row.name);
-    for (const OptionRow& option : option_rows()) {
-      if (!takes(row.command, option)) continue;
+    for (const OptionRow& option : options_of(row.command)) {
       const std::string value =
           option.value.empty()
               ? ""
@@ -166,8 +163,7 @@ std::string fish_script() {
     if (!words.empty()) {
       text += fmt::format("complete -c tpsim -n {} -a {}\n", seen, shell_quoted(spaced(words)));
     }
-    for (const OptionRow& option : option_rows()) {
-      if (!takes(row.command, option)) continue;
+    for (const OptionRow& option : options_of(row.command)) {
       const bool is_long = option.name.starts_with("--");
       text += fmt::format(
           "complete -c tpsim -n {} {} {}{}{} -d {}\n", seen, is_long ? "-l" : "-s",
@@ -218,8 +214,7 @@ std::string manual_page() {
     if (row.positional != nullptr) {
       text += fmt::format(".TP\n.I {}\n{}\n", roff(row.positional), roff(row.positional_help));
     }
-    for (const OptionRow& option : option_rows()) {
-      if (!takes(row.command, option)) continue;
+    for (const OptionRow& option : options_of(row.command)) {
       text += fmt::format(".TP\n\\fB{}\\fR {}\n{}\n", roff(option.name), roff(option.value),
                           roff(option.help));
     }

@@ -60,7 +60,7 @@ bool has_assumptions(const std::string& cluster) {
 // Returns commands that continue from the saved plan.
 std::string next_view(const Terminal& terminal, const Arguments& arguments,
                       const std::string& cluster, std::optional<LaunchStack> launcher) {
-  const std::string file = arguments.has(Opt::kSave) ? *arguments[Opt::kSave] : "plan.json";
+  const std::string file = arguments.has("--save") ? *arguments["--save"] : "plan.json";
   const std::string quoted = shell_quoted(file);
   const std::string program = printable(arguments.program);
   std::string text = heading(terminal, "NEXT");
@@ -68,7 +68,7 @@ std::string next_view(const Terminal& terminal, const Arguments& arguments,
     const std::string line = "  " + command;
     text += (terminal.columns == 0 ? line : continued(line, terminal.columns)) + "\n";
   };
-  if (!arguments.has(Opt::kSave)) {
+  if (!arguments.has("--save")) {
     add(fmt::format("{} --save {}", printable(arguments.command_line), quoted));
   }
   add(fmt::format("{} simulate {} --trace timeline.json   # for ui.perfetto.dev", program, quoted));
@@ -144,7 +144,7 @@ std::string report_text(const Terminal& terminal, const Arguments& arguments,
   text += assumed_view(terminal, named) + "\n";
   text += heading(terminal, "WHERE THE STEP GOES");
   text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
-  text += ranking(terminal, named, space, found, arguments.has(Opt::kPareto));
+  text += ranking(terminal, named, space, found, arguments.has("--pareto"));
   text += "\n" + certificate(terminal, named, space, found);
   return text + "\n" +
          next_view(terminal, arguments, named.cluster, advised_export(named, best.plan));
@@ -176,24 +176,24 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(check_plot(arguments));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (is_scaling_curve(arguments)) return run_scaling(arguments, file, terminal);
-  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kScaling},
+  TPSIM_TRY_STATUS(refuse(arguments, {"--scaling"},
                           "the option needs several numbers of GPUs: --gpus 64,128,256"));
-  if (arguments.has(Opt::kPareto)) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop}, "--pareto shows the complete Pareto front"));
+  if (arguments.has("--pareto")) {
+    TPSIM_TRY_STATUS(refuse(arguments, {"--top"}, "--pareto shows the complete Pareto front"));
   }
   TPSIM_TRY(const PlanRequest request, plan_request(arguments, file));
   TPSIM_TRY(const PlanAnswer answer, answer_of(request, terminal));
   const auto& [named, space, found, drawn, possible] = answer;
   const bool found_one = !found.plans.empty();
   // Write the files before printing the report that names them.
-  if (found_one && arguments.has(Opt::kSave)) {
+  if (found_one && arguments.has("--save")) {
     TPSIM_TRY_STATUS(
-        save_with_contents(*arguments[Opt::kSave], plan_file_of(named, found.plans.front().plan)));
+        save_with_contents(*arguments["--save"], plan_file_of(named, found.plans.front().plan)));
   }
-  if (found_one && arguments.has(Opt::kPlot)) {
-    TPSIM_TRY_STATUS(write_picture(*arguments[Opt::kPlot], answer));
+  if (found_one && arguments.has("--plot")) {
+    TPSIM_TRY_STATUS(write_picture(*arguments["--plot"], answer));
   }
-  if (arguments.has(Opt::kJson)) {
+  if (arguments.has("--json")) {
     TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));
   } else if (found_one) {
     TPSIM_TRY_STATUS(print(terminal, report_text(terminal, arguments, named, space, found)));

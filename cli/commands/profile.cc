@@ -1,11 +1,7 @@
 // tpsim profile: measures the ops and collectives of a model's plans on this machine.
 #include <fmt/format.h>
-#include <sys/utsname.h>
 
 #include <algorithm>
-#include <chrono>
-#include <map>
-#include <set>
 
 #include "app/answers/datasheet.h"
 #include "cli/commands/commands.h"
@@ -16,312 +12,29 @@
 #include "core/base/files.h"
 #include "core/base/standard_streams.h"
 #include "core/machine/profile_json.h"
-#include "core/model/model_support.h"
-#include "costs/machine_cluster.h"
-#include "devices/local_devices.h"
-#include "lowering/trace/ops_to_profile.h"
-#include "plans/search/enumerate.h"
-#include "profiler/device_fit.h"
-#include "profiler/profiler.h"
-#include "ranks/gathered.h"
-#include "ranks/launcher.h"
-#include "reference_model/training/training.h"
-#include "sim/memory/reserved_memory.h"
+#include "devices/measured_profile.h"
 
 namespace tpsim::cli {
 namespace {
 
-// Maximum share of the free memory for the ranks of a plan whose whole step is timed.
-constexpr double kMemoryShare = 0.5;
-
-// Plans to measure, all of one model. Without a model only the device is measured, and `plans` is
-// empty.
-struct Subject {
-  ModelSpec model;
-  TrainingOptions options;
-  std::vector<Plan> plans;
-  std::int64_t ranks = 1;
-};
-
-// Returns a scenario for enumerating plans. Its profile describes only the machine, without any
-// measured time.
-Result<Scenario> machine_scenario(const Arguments& arguments, const std::optional<PlanFile>& file,
-                                  const LocalDevices& devices) {
-  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  Scenario scenario;
-  TPSIM_TRY(const ScenarioRequest request, scenario_request(arguments, file));
-  TPSIM_TRY(scenario.model, load_model(request, catalogue));
-  TPSIM_TRY_STATUS(check_computable(scenario.model));
-  scenario.profile.machine = devices.machine;
-  scenario.profile.device = devices.facts;
-  scenario.profile.device.memory_bandwidth = BytesPerSecond(1);
-  scenario.cluster = machine_cluster(scenario.profile);
-  const std::string& planned = file && !file->stack.empty() ? file->stack : scenario.cluster.stack;
-  const std::string stack = arguments[Opt::kStack].value_or(planned);
-  TPSIM_TRY(scenario.stack, catalogue.load_stack(stack));
-  return scenario;
-}
-
-// Removes plans that the device cannot run. Returns the error of the first plan if none is left.
-Status keep_runnable(std::string_view device, std::vector<Plan>& plans) {
-  const Status first = check_runs_on(plans.front(), device);
-  std::erase_if(plans, [&](const Plan& plan) { return !check_runs_on(plan, device).ok(); });
-  return plans.empty() ? first : Status(Ok{});
-}
-
-Result<Subject> subject_of(const Arguments& arguments, const LocalDevices& devices) {
+Result<ProfilingRequest> profiling_request(const Arguments& arguments) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  Subject subject;
-  subject.ranks = devices.ranks.started > 0 ? devices.ranks.started : devices.machine.devices;
-  if (!file && !arguments.has(Opt::kModel)) return subject;
-  TPSIM_TRY(const Scenario scenario, machine_scenario(arguments, file, devices));
-  subject.model = scenario.model;
-  subject.options = scenario.stack.training;
+  ProfilingRequest request;
+  TPSIM_TRY(request.scenario, scenario_request(arguments, file));
   if (file) {
-    TPSIM_TRY(const StatedSettings stated, single_settings(arguments));
-    TPSIM_TRY(const Plan plan, single_plan(stated, scenario.model, file, plan_defaults(scenario)));
-    subject.plans = {plan};
-    subject.ranks = gpu_count(plan);
-  } else {
-    TPSIM_TRY(const SearchRequest request, search_request(arguments));
-    TPSIM_TRY(const SearchSpace space, search_space(request, scenario, file));
-    enumerate_plans(scenario, space, [&](const Plan& plan) { subject.plans.push_back(plan); });
-    subject.ranks = space.gpus;
-    if (subject.plans.empty()) {
-      return bad_input("no plan with these options is legal", "",
-                       "tpsim plan with the same options shows why");
-    }
+    TPSIM_TRY(request.settings, single_settings(arguments));
+  } else if (arguments.has("--model")) {
+    TPSIM_TRY(request.search, search_request(arguments));
   }
-  TPSIM_TRY_STATUS(keep_runnable(arguments[Opt::kDevice].value_or("cpu"), subject.plans));
-  return subject;
-}
-
-std::vector<CollectiveNeed> collective_needs(const StepTimes& work, const Subject& subject,
-                                             std::int64_t largest_of_all) {
-  std::map<std::pair<CollectiveKind, std::int64_t>, std::int64_t> largest;
-  std::set<CollectiveNeed> needs;
-  for (const CollectiveTime& call : work.collectives) {
-    const CollectiveRecord& r = call.record;
-    if (r.kind == CollectiveKind::kReceive) continue;
-    const std::int64_t ranks = r.kind == CollectiveKind::kSend ? 2 : r.ranks;
-    needs.insert({r.kind, ranks, r.bytes});
-    std::int64_t& most = largest[{r.kind, ranks}];
-    most = std::max(most, r.bytes);
-  }
-  for (std::int64_t ranks = 2; largest_of_all > 0 && ranks <= subject.ranks; ranks *= 2) {
-    for (const CollectiveKind kind :
-         {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kReduceScatter,
-          CollectiveKind::kBroadcast, CollectiveKind::kAllToAll, CollectiveKind::kSend}) {
-      const std::int64_t members = kind == CollectiveKind::kSend ? 2 : ranks;
-      largest[{kind, members}] = largest_of_all;
-      needs.insert({kind, members, largest_of_all});
-    }
-  }
-  for (const auto& [call, most] : largest) {
-    for (const std::int64_t bytes : size_ladder(most)) {
-      needs.insert({call.first, call.second, bytes});
-    }
-  }
-  return {needs.begin(), needs.end()};
-}
-
-// Returns the training steps in which ops are timed on CPUs. Ops on a CPU are timed inside complete
-// steps because their times depend on the data that earlier ops leave in the caches. Each step runs
-// once for every rank with a distinct program.
-std::vector<InStepRun> in_step_runs_of(const Subject& subject, std::int64_t world, Bytes memory) {
-  const auto fits = [&](const TimedPlan& step) {
-    Bytes most;  // of the first or the last stage
-    for (const std::int64_t rank : {std::int64_t{0}, gpu_count(step.plan) - 1}) {
-      most = std::max(most, host_memory_of(step.model, step.plan, subject.options, rank));
-    }
-    return static_cast<double>(world) * most <= memory;
-  };
-  std::vector<InStepRun> all;
-  for (const TimedPlan& step : plans_to_time(subject.model, subject.plans, fits)) {
-    const std::vector<std::int64_t> ranks = distinct_ranks(step.plan);
-    const std::int64_t turns = static_cast<std::int64_t>(ranks.size() + world - 1) / world * world;
-    for (std::int64_t i = 0; i < turns; ++i) {
-      all.push_back({step.model, step.plan, subject.options,
-                     ranks[static_cast<std::size_t>(i) % ranks.size()]});
-    }
-  }
-  return all;
-}
-
-ProfileRequest request_of(const Arguments& arguments, const Subject& subject, const StepTimes& work,
-                          const LocalDevices& devices, std::int64_t world) {
-  ProfileRequest request;
-  for (const OpTime& op : work.ops) request.ops.push_back(op.record.key);
-  constexpr std::int64_t kLargest = 64 << 20, kLargestOnGpus = 1 << 30;
-  const std::int64_t largest = devices.facts.asynchronous ? kLargestOnGpus : kLargest;
-  request.collectives =
-      collective_needs(work, subject, arguments.has(Opt::kCollectives) ? largest : 0);
-  request.sustained = devices.facts.asynchronous;
-  if (!devices.facts.asynchronous) {
-    request.in_step_runs =
-        in_step_runs_of(subject, world, kMemoryShare * devices.free_memory(nullptr).bytes);
-  }
-  // Rotating operand sets of this multiple of the cache size evicts operands before each op.
-  constexpr double kCachesFull = 4;
-  request.op_timer.rotated = std::max(request.op_timer.rotated, kCachesFull * devices.cache);
-  request.collective_timer.rotated = request.op_timer.rotated;
-  if (arguments.has(Opt::kQuick)) {
-    // One budget each for ops in their step, single ops, and collectives.
-    constexpr Seconds kBudget(12);
-    request.in_step_budget = kBudget;
-    request.op_timer.budget = kBudget / static_cast<double>(request.ops.size());
-    request.op_timer.making = request.op_timer.soak = request.op_timer.budget;
-    request.collective_timer.budget =
-        kBudget / static_cast<double>(std::max<std::size_t>(1, request.collectives.size()));
-    request.in_step = {.least_steps = 2, .most_steps = 4};
-  }
+  request.device = arguments["--device"].value_or(request.device);
+  request.is_quick = arguments.has("--quick");
+  request.all_collectives = arguments.has("--collectives");
+  request.command = printable(arguments.command_line);
   return request;
 }
 
-// Name of the NVLink domain. Hosts with the same name, such as trays of an NVL72, count as one
-// node. Set by the user, since libraries do not report the domain.
-constexpr const char* kDomainVariable = "TPSIM_NVLINK_DOMAIN";
-
-// Returns an error if the ranks run on several nodes. The collectives of a profile do not
-// distinguish links within a node from links between nodes.
-Status check_one_node(World& ranks, Device& device) {
-  utsname names{};
-  ::uname(&names);
-  const std::string own = process_environment(kDomainVariable).value_or(names.nodename);
-  const std::vector<std::string> hosts = gathered(ranks, device, own);
-  for (const std::string& host : hosts) {
-    if (host == hosts.front()) continue;
-    return bad_input(
-        fmt::format("ranks were started on several hosts: {} and {}", hosts.front(), host),
-        "profile",
-        fmt::format(
-            "a profile covers one node: start all ranks on one node, or set {} to the same name on "
-            "all hosts of one NVLink domain; the cluster file describes links between nodes",
-            kDomainVariable));
-  }
-  return Ok{};
-}
-
-// Samples of all ranks, and properties of the first rank's device.
-struct Findings {
-  Samples samples;
-  RuntimeFacts runtime;
-  AlgorithmChoices algorithms;
-  std::vector<std::string> notes;
-};
-
-// Records clocks, power and temperature while ops are timed. `soaked`: the device has reached its
-// sustained clock.
-class Gauge {
- public:
-  explicit Gauge(const LocalDevices& devices) : devices_(devices) {}
-  void read(bool soaked) {
-    // Minimum time between readings, because a reading takes longer than a short op.
-    constexpr std::chrono::milliseconds kPause(20);
-    const auto now = std::chrono::steady_clock::now();
-    if (now - last_ < kPause) return;
-    last_ = now;
-    const std::optional<DeviceState> state = devices_.state ? devices_.state() : std::nullopt;
-    if (!state) return;
-    (soaked ? mhz_soaked_ : mhz_).push_back(state->mhz);
-    if (!soaked) return;
-    watts_.push_back(state->watts);
-    celsius_.push_back(state->celsius);
-  }
-  void fill(RuntimeFacts& facts) const {
-    const auto median = [](const std::vector<double>& numbers) {
-      return numbers.empty() ? 0.0 : median_and_spread(numbers).median;
-    };
-    facts.burst_mhz = median(mhz_);
-    facts.sustained_mhz = median(mhz_soaked_);
-    facts.sustained_watts = median(watts_);
-    facts.sustained_celsius = median(celsius_);
-  }
-
- private:
-  const LocalDevices& devices_;
-  std::chrono::steady_clock::time_point last_;
-  std::vector<double> mhz_, mhz_soaked_, watts_, celsius_;
-};
-
-// Executes the request on all ranks and collects their samples on the first rank. kMissing if the
-// device cannot run one of the plans.
-Result<Findings> measured(const LocalDevices& devices, const Subject& subject,
-                          ProfileRequest request, std::int64_t world, const Terminal& terminal) {
-  Findings found;
-  Gauge gauge(devices);
-  if (devices.state) request.op_timer.at_work = [&](bool soaked) { gauge.read(soaked); };
-  const DeviceRankBody body = [&](World& ranks, Device& device) -> Status {
-    const bool first = ranks.rank() == 0;
-    TPSIM_TRY_STATUS(check_one_node(ranks, device));
-    for (const Plan& plan : subject.plans) {
-      TPSIM_TRY_STATUS(check_device(device, subject.model, plan));
-    }
-    if (first) {
-      ProgressBar progress(terminal, "checking");
-      TPSIM_TRY_STATUS(check_ops(device, request.ops, progress.shower()));
-    }
-    ProgressBar progress(first ? terminal : Terminal{}, "timing");
-    const std::unique_ptr<LoadMeter> meter = devices.meter();
-    TPSIM_TRY(const Samples mine, profile_rank(ranks, device, *meter, request, progress.shower()));
-    for (const std::string& text : gathered(ranks, device, mine.packed())) {
-      if (first) found.samples.add(Samples::unpacked(text));
-    }
-    if (!first) return Ok{};
-    found.algorithms = device.algorithms();
-    if (devices.runtime) found.runtime = devices.runtime(device, found.notes);
-    return Ok{};
-  };
-  TPSIM_TRY_STATUS(run_ranks(devices, static_cast<int>(world), body));
-  gauge.fill(found.runtime);
-  return found;
-}
-
-Profile profile_of(const Arguments& arguments, const LocalDevices& devices, const StepTimes& work,
-                   const Findings& found) {
-  Profile profile;
-  profile.name = "this-machine";
-  profile.date = utc_date();
-  profile.source = fmt::format("{}{} on {}, {}", printable(arguments.command_line),
-                               devices.ranks.started > 1 ? " as processes of a launcher" : "",
-                               devices.machine.description, profile.date);
-  profile.provenance = Provenance::kMeasuredHere;
-  profile.machine = devices.machine;
-  if (process_environment(kDomainVariable)) {
-    profile.machine.devices =
-        std::max<std::int64_t>(profile.machine.devices, devices.ranks.started);
-  }
-  profile.machine.rank_jitter = found.samples.rank_jitter();
-  profile.device = devices.facts;
-  profile.runtime = found.runtime;
-  profile.algorithms = found.algorithms;
-  profile.ops = found.samples.ops();
-  profile.sustained = found.samples.sustained();
-  profile.collectives = found.samples.collectives();
-  std::vector<OpRecord> records;
-  for (const OpTime& op : work.ops) records.push_back(op.record);
-  fit_device(records, profile);
-  return profile;
-}
-
-// Returns the size of the largest group if it exceeds the number of ranks here; otherwise 0.
-std::int64_t group_left_out(const std::vector<CollectiveNeed>& needs, std::int64_t world) {
-  std::int64_t most = 0;
-  for (const CollectiveNeed& need : needs) most = std::max(most, need.ranks);
-  return most > world ? most : 0;
-}
-
-// Returns the most operand bytes of an op that is timed. On a CPU, larger ops take as long per
-// byte.
-Bytes largest_timed(const LocalDevices& devices, std::int64_t world) {
-  constexpr Bytes kLargestOnCpu(512 * kMiB);
-  const Bytes share =
-      kMemoryShare / static_cast<double>(world) * devices.free_memory(nullptr).bytes;
-  return devices.facts.asynchronous ? share : std::min(share, kLargestOnCpu);
-}
-
-std::string summary(const Profile& profile, const StepTimes& work, std::int64_t left_out,
-                    const std::string& path) {
+std::string summary(const MeasuredProfile& measured, const std::string& path) {
+  const Profile& profile = measured.profile;
   double widest = 0;
   for (const OpSample& sample : profile.ops) widest = std::max(widest, sample.spread);
   std::string text = fmt::format(
@@ -329,25 +42,25 @@ std::string summary(const Profile& profile, const StepTimes& work, std::int64_t 
       printable(profile.machine.description), profile.ops.size(), profile.collectives.size(),
       to_string(profile.device.matmul_peak), to_string(profile.device.memory_bandwidth),
       100 * widest);
-  if (profile.ops.size() < work.ops.size()) {
+  if (measured.without_sample > 0) {
     text += fmt::format(
         "{} ops have no sample because other programs kept the cores busy; measure again on an "
         "idle machine\n",
-        work.ops.size() - profile.ops.size());
+        measured.without_sample);
   }
-  if (left_out > 0) {
+  if (measured.group_left_out > 0) {
     text += fmt::format("collectives of more ranks than ran here, up to {} ranks, were not timed\n",
-                        left_out);
+                        measured.group_left_out);
   }
   return text + fmt::format("wrote {}\n", printable(path));
 }
 
 // Writes the profile of a GPU datasheet to the output file, or prints it without one.
 Status write_datasheet_profile(const Arguments& arguments) {
-  const std::string& name = *arguments[Opt::kFromDatasheet];
+  const std::string& name = *arguments["--from-datasheet"];
   TPSIM_TRY(const DatasheetProfile made, datasheet_profile(name, arguments.words(), utc_date()));
-  if (!arguments.has(Opt::kOutputFolder)) return print(made.text + "\n");
-  const std::string& path = *arguments[Opt::kOutputFolder];
+  if (!arguments.has("-o")) return print(made.text + "\n");
+  const std::string& path = *arguments["-o"];
   TPSIM_TRY_STATUS(write_file_atomically(path, made.text + "\n"));
   return print(fmt::format(
       "{}: {} of {}, {} of memory at {}; it multiplies {} in addition to {}\n"
@@ -363,37 +76,32 @@ Status write_datasheet_profile(const Arguments& arguments) {
 }  // namespace
 
 Status run_profile(const Arguments& arguments, const Terminal& terminal) {
-  if (arguments.has(Opt::kFromDatasheet)) return write_datasheet_profile(arguments);
+  if (arguments.has("--from-datasheet")) return write_datasheet_profile(arguments);
   if (!arguments.more.empty()) {
     return bad_input(fmt::format("unexpected argument '{}'", arguments.more[0]), "profile",
                      "KEY=VALUE arguments need --from-datasheet NAME");
   }
-  if (!arguments.has(Opt::kOutputFolder)) {
-    return option_error(Opt::kOutputFolder, "the output file is missing", "give -o profile.json");
+  if (!arguments.has("-o")) {
+    return option_error("-o", "the output file is missing", "give -o profile.json");
   }
-  TPSIM_TRY(const LocalDevices devices, local_devices(arguments[Opt::kDevice].value_or("cpu")));
-  TPSIM_TRY(const Subject subject, subject_of(arguments, devices));
-  StepTimesSum sum;
-  sum.add(ops_to_profile(subject.model, subject.options, subject.plans));
-  const DType own = devices.facts.asynchronous ? DType::kBFloat16 : DType::kFloat32;
-  const DType dtype = subject.plans.empty() ? own : subject.plans.front().dtype;
-  for (const OpRecord& probe : probe_ops(dtype, devices.facts)) sum.add(probe, Seconds());
-  StepTimes work = sum.times();
-  const std::int64_t world = devices.ranks.started > 0
-                                 ? devices.ranks.started
-                                 : std::min(subject.ranks, devices.machine.devices);
-  const std::size_t dropped = drop_larger(largest_timed(devices, world), work);
-  if (dropped > 0) say(fmt::format("tpsim: {} ops are too large to be timed here\n", dropped));
-  const ProfileRequest request = request_of(arguments, subject, work, devices, world);
-  TPSIM_TRY(const Findings found, measured(devices, subject, request, world, terminal));
-  if (!devices.ranks.speaks) return Ok{};
-  const Profile profile = profile_of(arguments, devices, work, found);
-  const std::string& path = *arguments[Opt::kOutputFolder];
-  TPSIM_TRY_STATUS(write_file_atomically(path, to_json(profile)));
-  for (const std::string& note : found.notes) {
-    if (!arguments.has(Opt::kQuiet)) say(fmt::format("tpsim: {}\n", printable(note)));
+  TPSIM_TRY(ProfilingRequest request, profiling_request(arguments));
+  ProgressBar checking(terminal, "checking"), timing(terminal, "timing");
+  request.progress = [&](std::string_view what, double share) {
+    if (what == "timing") checking.clear();
+    (what == "timing" ? timing : checking).show(share);
+  };
+  TPSIM_TRY(const std::optional<MeasuredProfile> measured, measured_profile(request));
+  if (!measured) return Ok{};
+  timing.clear();
+  if (measured->too_large > 0) {
+    say(fmt::format("tpsim: {} ops are too large to be timed here\n", measured->too_large));
   }
-  return print(summary(profile, work, group_left_out(request.collectives, world), path));
+  const std::string& path = *arguments["-o"];
+  TPSIM_TRY_STATUS(write_file_atomically(path, to_json(measured->profile)));
+  for (const std::string& note : measured->notes) {
+    if (!arguments.has("--quiet")) say(fmt::format("tpsim: {}\n", printable(note)));
+  }
+  return print(summary(*measured, path));
 }
 
 }  // namespace tpsim::cli

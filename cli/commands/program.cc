@@ -48,8 +48,9 @@ Status run_command(const Arguments& arguments, const Terminal& terminal) {
 
 // Rejects "-" (standard output) as an output file, because the report is printed there.
 Status check_files(const Arguments& arguments) {
-  for (const Opt opt : {Opt::kSave, Opt::kPlot, Opt::kHtml, Opt::kScreenshot, Opt::kSaveStack,
-                        Opt::kSaveCluster, Opt::kOutputFolder, Opt::kDumpGradients}) {
+  for (const Opt opt :
+       std::initializer_list<Opt>{"--save", "--plot", "--html", "--screenshot", "--save-stack",
+                                  "--save-cluster", "-o", "--dump-gradients"}) {
     if (arguments[opt] != "-") continue;
     return option_error(opt, "'-' is not a file: the report is already on stdout",
                         "write ./- for a file of that name");
@@ -68,13 +69,13 @@ Status run_program(const CommandLine& line) {
   }
   const auto& arguments = std::get<Arguments>(line);
   constexpr std::array<std::string_view, 3> kWhen = {"auto", "always", "never"};
-  TPSIM_TRY(const std::vector<std::size_t> when, chosen_names(arguments, Opt::kColor, kWhen));
-  TPSIM_TRY_STATUS(check_single(arguments, Opt::kColor, when.size()));
+  TPSIM_TRY(const std::vector<std::size_t> when, chosen_names(arguments, "--color", kWhen));
+  TPSIM_TRY_STATUS(check_single(arguments, "--color", when.size()));
   if (!when.empty() && when.front() > 0) terminal.color = when.front() == 1;
   TPSIM_TRY_STATUS(check_files(arguments));
-  if (arguments.has(Opt::kQuiet)) terminal.progress = terminal.lines = false;
+  if (arguments.has("--quiet")) terminal.progress = terminal.lines = false;
   // Output that other programs read is not wrapped.
-  if (arguments.has(Opt::kJson) || arguments.has(Opt::kMarkdown)) terminal.columns = 0;
+  if (arguments.has("--json") || arguments.has("--markdown")) terminal.columns = 0;
   return run_command(arguments, terminal);
 }
 

@@ -95,8 +95,8 @@ Result<JsonValue> files_of(const Shown& shown, const std::string& measured) {
 }  // namespace
 
 Status run_report(const Arguments& arguments, const Terminal&) {
-  if (!arguments.has(Opt::kHtml)) {
-    return option_error(Opt::kHtml, "the file name of the page is missing",
+  if (!arguments.has("--html")) {
+    return option_error("--html", "the file name of the page is missing",
                         "write --html report.html");
   }
   if (arguments.positional.empty()) {
@@ -105,12 +105,12 @@ Status run_report(const Arguments& arguments, const Terminal&) {
   }
   TPSIM_TRY(const Shown shown, shown_file(arguments.positional));
   TPSIM_TRY(const JsonValue files,
-            files_of(shown, arguments[Opt::kMeasured].value_or(shown.measured)));
+            files_of(shown, arguments["--measured"].value_or(shown.measured)));
   TPSIM_TRY(std::string page, page_without_plan());
   const std::size_t place = page.find(kPlaceOfFiles);
   TPSIM_CHECK(place != std::string::npos, "the page has no place for a plan");
   page.replace(place, kPlaceOfFiles.size(), inside_script(to_text(files)));
-  const std::string& path = *arguments[Opt::kHtml];
+  const std::string& path = *arguments["--html"];
   TPSIM_TRY_STATUS(write_file_atomically(path, page));
   return print(fmt::format("wrote {} ({:.2f} MB): open it in any browser\n", printable(path),
                            static_cast<double>(page.size()) / 1e6));

@@ -35,17 +35,17 @@ Result<double> number_of(const Arguments& arguments, Opt opt, double fallback) {
 }
 
 Status read_betas(const Arguments& arguments, OptimizerSettings& optimizer) {
-  if (!arguments.has(Opt::kBetas)) return Ok{};
+  if (!arguments.has("--betas")) return Ok{};
   std::vector<double> betas;
-  for (const OptionValue& part : values_of(arguments, Opt::kBetas)) {
+  for (const OptionValue& part : values_of(arguments, "--betas")) {
     betas.push_back(parse_number<double>(text_of(part)).value_or(-1));
   }
   const bool are_valid =
       std::all_of(betas.begin(), betas.end(), [](double beta) { return beta >= 0 && beta < 1; });
   if (betas.size() != 2 || !are_valid) {
     return option_error(
-        Opt::kBetas,
-        fmt::format("'{}' is not a pair of numbers from 0 to below 1", *arguments[Opt::kBetas]),
+        "--betas",
+        fmt::format("'{}' is not a pair of numbers from 0 to below 1", *arguments["--betas"]),
         "write 0.9,0.95");
   }
   optimizer.beta1 = betas[0];
@@ -55,16 +55,15 @@ Status read_betas(const Arguments& arguments, OptimizerSettings& optimizer) {
 
 Result<OptimizerSettings> optimizer_of(const Arguments& arguments) {
   OptimizerSettings optimizer;
-  TPSIM_TRY(optimizer.rate, number_of(arguments, Opt::kRate, optimizer.rate));
+  TPSIM_TRY(optimizer.rate, number_of(arguments, "--lr", optimizer.rate));
   TPSIM_TRY_STATUS(read_betas(arguments, optimizer));
-  TPSIM_TRY(optimizer.momentum, number_of(arguments, Opt::kMomentum, optimizer.momentum));
+  TPSIM_TRY(optimizer.momentum, number_of(arguments, "--momentum", optimizer.momentum));
   if (optimizer.momentum >= 1) {
-    return option_error(Opt::kMomentum, "a momentum is at least 0 and below 1", "write 0.95");
+    return option_error("--momentum", "a momentum is at least 0 and below 1", "write 0.95");
   }
-  TPSIM_TRY(optimizer.epsilon, number_of(arguments, Opt::kEpsilon, optimizer.epsilon));
-  TPSIM_TRY(optimizer.weight_decay,
-            number_of(arguments, Opt::kWeightDecay, optimizer.weight_decay));
-  TPSIM_TRY(optimizer.clip_norm, number_of(arguments, Opt::kClipGrad, optimizer.clip_norm));
+  TPSIM_TRY(optimizer.epsilon, number_of(arguments, "--eps", optimizer.epsilon));
+  TPSIM_TRY(optimizer.weight_decay, number_of(arguments, "--weight-decay", optimizer.weight_decay));
+  TPSIM_TRY(optimizer.clip_norm, number_of(arguments, "--clip-grad", optimizer.clip_norm));
   return optimizer;
 }
 
@@ -73,9 +72,9 @@ constexpr const char* kStackOfRuns = "reference";
 
 // Opens the token file of --tokens, if given. The file determines the sequence length.
 Result<std::optional<TokenSource>> read_tokens(const Arguments& arguments) {
-  if (!arguments.has(Opt::kTokens)) return std::optional<TokenSource>();
-  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kSeq}, "the token file sets the sequence length"));
-  Result<TokenSource> tokens = TokenSource::open(*arguments[Opt::kTokens]);
+  if (!arguments.has("--tokens")) return std::optional<TokenSource>();
+  TPSIM_TRY_STATUS(refuse(arguments, {"--seq"}, "the token file sets the sequence length"));
+  Result<TokenSource> tokens = TokenSource::open(*arguments["--tokens"]);
   if (!tokens.ok()) return tokens.error();
   std::optional<TokenSource> read;
   read.emplace(std::move(tokens).value());
@@ -114,13 +113,13 @@ Status check_overlap(const Arguments& arguments, const StackSpec& stack) {
 // Refuses options that name a cluster or profile, because the run uses this machine. They are valid
 // with --rank, which models the other ranks.
 Status refuse_machines(const Arguments& arguments) {
-  if (arguments.has(Opt::kRank)) return Ok{};
+  if (arguments.has("--rank")) return Ok{};
   constexpr const char* kWhy =
       "the run uses this machine; only with --rank are the other ranks of a cluster modelled";
-  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kCluster, Opt::kNodeGbps}, kWhy));
+  TPSIM_TRY_STATUS(refuse(arguments, {"--cluster", "--node-gbps"}, kWhy));
   // On GPUs the profile is accepted, because it has the fastest algorithms of the ops.
-  if (arguments[Opt::kDevice].value_or("cpu") == "cuda") return Ok{};
-  return refuse(arguments, {Opt::kProfile}, kWhy);
+  if (arguments["--device"].value_or("cpu") == "cuda") return Ok{};
+  return refuse(arguments, {"--profile"}, kWhy);
 }
 
 Result<Prepared> prepare(const Arguments& arguments) {
@@ -130,9 +129,9 @@ Result<Prepared> prepare(const Arguments& arguments) {
   TPSIM_TRY(ScenarioRequest request, scenario_request(arguments, file));
   if (!file) request.defaults.stack = kStackOfRuns;
   if (tokens) request.defaults.seq = tokens->seq();
-  if (arguments.has(Opt::kCheckpoint)) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kModel}, "the checkpoint contains the model"));
-    request.defaults.model = *arguments[Opt::kCheckpoint] + "/config.json";
+  if (arguments.has("--checkpoint")) {
+    TPSIM_TRY_STATUS(refuse(arguments, {"--model"}, "the checkpoint contains the model"));
+    request.defaults.model = *arguments["--checkpoint"] + "/config.json";
   }
   TPSIM_TRY(const NamedScenario named, load_scenario(request));
   TrainingRun run;
@@ -140,30 +139,30 @@ Result<Prepared> prepare(const Arguments& arguments) {
   TPSIM_TRY_STATUS(check_trainable(run.model));
   TPSIM_TRY_STATUS(check_overlap(arguments, named.scenario.stack));
   run.options = named.scenario.stack.training;
-  run.time_ops = arguments.has(Opt::kJson);
-  run.record_work = arguments.has(Opt::kCudaGraphs);
+  run.time_ops = arguments.has("--json");
+  run.record_work = arguments.has("--cuda-graphs");
   run.algorithms = named.scenario.profile.algorithms;
   PlanDefaults defaults = plan_defaults(named.scenario);
   defaults.usual_batch = false;
   TPSIM_TRY(const StatedSettings stated, single_settings(arguments));
   TPSIM_TRY(run.plan, single_plan(stated, run.model, file, defaults));
-  TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments[Opt::kDevice].value_or("cpu")));
+  TPSIM_TRY_STATUS(check_runs_on(run.plan, arguments["--device"].value_or("cpu")));
   TPSIM_TRY_STATUS(check_digits(run));
   TPSIM_TRY(run.optimizer, optimizer_of(arguments));
   if (run.options.optimizer_kind != OptimizerKind::kMuon) {
-    TPSIM_TRY_STATUS(refuse(arguments, {Opt::kMomentum}, "only Muon has it; --betas sets AdamW's"));
+    TPSIM_TRY_STATUS(refuse(arguments, {"--momentum"}, "only Muon has it; --betas sets AdamW's"));
   }
-  TPSIM_TRY(run.balance.auxiliary_loss, number_of(arguments, Opt::kAuxiliaryLoss, 0));
-  TPSIM_TRY(run.balance.bias_rate, number_of(arguments, Opt::kBiasRate, 0));
-  TPSIM_TRY(run.steps, integer_of(arguments, Opt::kSteps, 10));
-  TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));
+  TPSIM_TRY(run.balance.auxiliary_loss, number_of(arguments, "--aux-loss-coeff", 0));
+  TPSIM_TRY(run.balance.bias_rate, number_of(arguments, "--bias-update-rate", 0));
+  TPSIM_TRY(run.steps, integer_of(arguments, "--steps", 10));
+  TPSIM_TRY(const std::int64_t seed, integer_of(arguments, "--seed", 1, {0, 1 << 30}));
   run.seed = static_cast<std::uint64_t>(seed);
-  if (arguments.has(Opt::kCheckpoint)) run.checkpoint = *arguments[Opt::kCheckpoint];
-  if (arguments.has(Opt::kStateFolder)) run.state_folder = *arguments[Opt::kStateFolder];
-  if (arguments.has(Opt::kDumpGradients)) run.dump_gradients = *arguments[Opt::kDumpGradients];
-  TPSIM_TRY(run.save_every, integer_of(arguments, Opt::kSaveEvery, 0, {0, 1 << 30}));
+  if (arguments.has("--checkpoint")) run.checkpoint = *arguments["--checkpoint"];
+  if (arguments.has("--state")) run.state_folder = *arguments["--state"];
+  if (arguments.has("--dump-gradients")) run.dump_gradients = *arguments["--dump-gradients"];
+  TPSIM_TRY(run.save_every, integer_of(arguments, "--save-every", 0, {0, 1 << 30}));
   if (run.save_every > 0 && run.state_folder.empty()) {
-    return option_error(Opt::kSaveEvery, "needs a folder to save to", "give --state DIR");
+    return option_error("--save-every", "needs a folder to save to", "give --state DIR");
   }
   if (!tokens) tokens = TokenSource::synthetic(run.model.seq, run.model.vocab, run.seed);
   return Prepared{named, run, *std::move(tokens)};
@@ -292,16 +291,16 @@ constexpr const char* kRandomTokens =
 Status run_training(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const Prepared prepared, prepare(arguments));
   const TrainingRun& run = prepared.run;
-  if (arguments.has(Opt::kRank)) {
+  if (arguments.has("--rank")) {
     return run_rank_alone(arguments, terminal, prepared.named, run, prepared.tokens);
   }
-  const std::string device = arguments[Opt::kDevice].value_or("cpu");
+  const std::string device = arguments["--device"].value_or("cpu");
   TPSIM_TRY(const LocalDevices devices, local_devices(device));
   TPSIM_TRY_STATUS(check_started(devices.ranks, run.plan));
   TPSIM_TRY(const MemoryCheck memory, MemoryCheck::of(prepared.named, devices));
   TPSIM_TRY_STATUS(memory.threads(run.plan));
   const bool speaks = devices.ranks.speaks;
-  const bool json = arguments.has(Opt::kJson);
+  const bool json = arguments.has("--json");
   JsonPrinter printer;
   catch_stop_signals();
   ProgressBar progress(beside(terminal, json), "training");
@@ -320,8 +319,8 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
     }
     progress.show(static_cast<double>(done) / static_cast<double>(run.steps));
   };
-  const bool quiet = arguments.has(Opt::kQuiet);
-  const bool says_random = !json && !quiet && !arguments.has(Opt::kTokens);
+  const bool quiet = arguments.has("--quiet");
+  const bool says_random = !json && !quiet && !arguments.has("--tokens");
   const TrainingHooks hooks{.on_note =
                                 [&](const std::string& note) {
                                   if (!quiet) print_note(note);

@@ -61,7 +61,7 @@ Status draw(const std::string& path, const ScalingAnswer& answer) {
 
 Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                    const Terminal& terminal) {
-  TPSIM_TRY_STATUS(refuse(arguments, {Opt::kTop, Opt::kPareto, Opt::kSave},
+  TPSIM_TRY_STATUS(refuse(arguments, {"--top", "--pareto", "--save"},
                           "with several --gpus, tpsim shows only the best plan for each number"));
   TPSIM_TRY(ScalingRequest request, scaling_request(arguments, file));
   const Result<ScalingAnswer> answer = [&] {
@@ -70,14 +70,14 @@ Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& fi
     return scaling_answer(request);
   }();
   if (!answer.ok()) return answer.error();
-  TPSIM_TRY_STATUS(print(terminal, arguments.has(Opt::kJson) ? to_text(scaling_json(*answer))
-                                                             : scaling_text(terminal, *answer)));
+  TPSIM_TRY_STATUS(print(terminal, arguments.has("--json") ? to_text(scaling_json(*answer))
+                                                           : scaling_text(terminal, *answer)));
   if (answer->baseline() == nullptr) {
     return Error{ErrorKind::kDoesNotFit, "no plan fits on any of these numbers of GPUs",
-                 row_of(Opt::kGpus).name,
+                 row_of("--gpus").name,
                  fmt::format("tpsim plan --gpus {} shows why", answer->sizes.back().gpus)};
   }
-  return arguments.has(Opt::kPlot) ? draw(*arguments[Opt::kPlot], *answer) : Status(Ok{});
+  return arguments.has("--plot") ? draw(*arguments["--plot"], *answer) : Status(Ok{});
 }
 
 }  // namespace tpsim::cli

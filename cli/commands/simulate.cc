@@ -44,13 +44,13 @@ Result<std::string> trace_of(const Scenario& scenario, const Plan& plan) {
 Result<std::string> write_files(const Arguments& arguments, const NamedScenario& named,
                                 const Plan& plan) {
   std::string said;
-  if (arguments.has(Opt::kSave)) {
-    const std::string& path = *arguments[Opt::kSave];
+  if (arguments.has("--save")) {
+    const std::string& path = *arguments["--save"];
     TPSIM_TRY_STATUS(save_with_contents(path, plan_file_of(named, plan)));
     said += fmt::format("\nwrote the plan to {}\n", printable(path));
   }
-  if (arguments.has(Opt::kTrace)) {
-    const std::string& path = *arguments[Opt::kTrace];
+  if (arguments.has("--trace")) {
+    const std::string& path = *arguments["--trace"];
     TPSIM_TRY(const std::string trace, trace_of(named.scenario, plan));
     if (path == kHere) return trace;
     TPSIM_TRY_STATUS(write_file_atomically(path, trace));
@@ -68,11 +68,11 @@ Status run_simulate(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));
   TPSIM_TRY(const SimulatedPlan answer, simulate_answer(request));
   const auto& [named, run] = answer;
-  const bool json = arguments.has(Opt::kJson);
-  const bool prints_trace = arguments[Opt::kTrace] == kHere;
+  const bool json = arguments.has("--json");
+  const bool prints_trace = arguments["--trace"] == kHere;
   if (prints_trace) {
     TPSIM_TRY_STATUS(
-        refuse(arguments, {Opt::kJson}, "--trace - already prints the timeline on stdout"));
+        refuse(arguments, {"--json"}, "--trace - already prints the timeline on stdout"));
   } else {
     TPSIM_TRY_STATUS(print(
         terminal, json ? to_text(simulate_report(named, run)) : report_text(terminal, named, run)));

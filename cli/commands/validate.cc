@@ -178,7 +178,7 @@ Status check_priced(const std::vector<RunOutcome>& outcomes) {
       commonest == reasons.end()
           ? "the table has no rows"
           : fmt::format("{} of {}: {}", commonest->second, outcomes.size(), commonest->first);
-  return option_error(Opt::kRuns, "no row could be predicted", why);
+  return option_error("--runs", "no row could be predicted", why);
 }
 
 }  // namespace
@@ -186,7 +186,7 @@ Status check_priced(const std::vector<RunOutcome>& outcomes) {
 Status run_validate(const Arguments& arguments, const Terminal& terminal) {
   if (!arguments.positional.empty()) {
     TPSIM_TRY_STATUS(
-        refuse(arguments, {Opt::kRuns, Opt::kMarkdown},
+        refuse(arguments, {"--runs", "--markdown"},
                "the option is for tables of runs; remove it, or give --runs instead of the plan"));
     return validate_plan(arguments, terminal);
   }
@@ -197,9 +197,9 @@ Status run_validate(const Arguments& arguments, const Terminal& terminal) {
     return validate_answer(request);
   }();
   if (!outcomes.ok()) return outcomes.error();
-  const std::string report = arguments.has(Opt::kJson) ? to_text(validate_json(*outcomes))
-                             : arguments.has(Opt::kMarkdown)
-                                 ? markdown_text(*arguments[Opt::kRuns], *outcomes)
+  const std::string report = arguments.has("--json") ? to_text(validate_json(*outcomes))
+                             : arguments.has("--markdown")
+                                 ? markdown_text(*arguments["--runs"], *outcomes)
                                  : report_text(terminal, *outcomes);
   TPSIM_TRY_STATUS(print(terminal, report));
   return check_priced(*outcomes);

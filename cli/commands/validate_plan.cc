@@ -87,13 +87,13 @@ std::string report_text(const Terminal& terminal, const Validation& v) {
 Status validate_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(NamedScenario loaded, load_scenario(arguments, file));
-  ValidationRequest request{.plan = file->plan, .device = arguments[Opt::kDevice].value_or("cpu")};
-  TPSIM_TRY(request.steps, integer_of(arguments, Opt::kSteps, request.steps));
+  ValidationRequest request{.plan = file->plan, .device = arguments["--device"].value_or("cpu")};
+  TPSIM_TRY(request.steps, integer_of(arguments, "--steps", request.steps));
   ProgressBar progress(terminal, "running");
   request.progress = [&](double share) { progress.show(share); };
   TPSIM_TRY(const std::optional<Validation> v, validated(std::move(loaded), request));
   if (!v) return Ok{};
-  if (arguments.has(Opt::kJson)) return print(to_text(validation_json(*v)));
+  if (arguments.has("--json")) return print(to_text(validation_json(*v)));
   return print(terminal, report_text(terminal, *v));
 }
 

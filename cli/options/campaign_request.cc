@@ -54,36 +54,35 @@ Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
 // Parses --budget: "3000000USD", "3 MUSD", "250kUSD". Zero if absent.
 Result<double> budget_of(const Arguments& arguments) {
   constexpr Unit kUnits[] = {{"USD", 1}, {"kUSD", 1e3}, {"MUSD", 1e6}};
-  if (!arguments.has(Opt::kBudget)) return 0.0;
-  return amount_of(arguments, Opt::kBudget, kUnits, "an amount in USD",
+  if (!arguments.has("--budget")) return 0.0;
+  return amount_of(arguments, "--budget", kUnits, "an amount in USD",
                    "write 3000000USD or 3MUSD; prices are in USD/h");
 }
 
 // Returns the goal that --deadline and --budget state; nothing without them.
 Result<std::optional<CampaignGoal>> goal_of(const Arguments& arguments) {
   CampaignGoal goal;
-  TPSIM_TRY(goal.deadline, time_of(arguments, Opt::kDeadline));
+  TPSIM_TRY(goal.deadline, time_of(arguments, "--deadline"));
   TPSIM_TRY(goal.budget, budget_of(arguments));
   const bool none = goal.deadline <= Seconds() && goal.budget <= 0;
   return none ? std::optional<CampaignGoal>() : goal;
 }
 
 Result<double> tokens_of(const Arguments& arguments) {
-  if (!arguments.has(Opt::kTokens)) {
-    return option_error(Opt::kTokens, "the number of training tokens is missing",
+  if (!arguments.has("--tokens")) {
+    return option_error("--tokens", "the number of training tokens is missing",
                         "write 366e9, 366B or 1T");
   }
   constexpr Unit kUnits[] = {{"", 1}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
-  return amount_of(arguments, Opt::kTokens, kUnits, "a token count", "write 366e9, 366B or 1T");
+  return amount_of(arguments, "--tokens", kUnits, "a token count", "write 366e9, 366B or 1T");
 }
 
 Result<BatchRamp> ramp_of(const Arguments& arguments) {
   TPSIM_TRY(const std::vector<std::int64_t> numbers,
-            integers_of(arguments, Opt::kRamp, {1, std::int64_t{1} << 50}));
+            integers_of(arguments, "--ramp", {1, std::int64_t{1} << 50}));
   if (numbers.empty()) return BatchRamp{};
   if (numbers.size() != 3) {
-    return option_error(Opt::kRamp,
-                        fmt::format("'{}' is not three numbers", *arguments[Opt::kRamp]),
+    return option_error("--ramp", fmt::format("'{}' is not three numbers", *arguments["--ramp"]),
                         "write START,INCREMENT,SAMPLES, for example 192,16,9765625");
   }
   return BatchRamp{numbers[0], numbers[1], numbers[2]};
@@ -101,20 +100,20 @@ Result<CampaignRequest> request_of(const Arguments& arguments) {
   CampaignRequest request;
   TPSIM_TRY(request.tokens, tokens_of(arguments));
   TPSIM_TRY(request.ramp, ramp_of(arguments));
-  TPSIM_TRY(request.step, time_of(arguments, Opt::kStepTime));
-  TPSIM_TRY(request.checkpoint_interval, time_of(arguments, Opt::kCheckpointEvery));
-  TPSIM_TRY(request.checkpoints, choice_of(arguments, Opt::kCheckpoint, request.checkpoints));
+  TPSIM_TRY(request.step, time_of(arguments, "--step-time"));
+  TPSIM_TRY(request.checkpoint_interval, time_of(arguments, "--checkpoint-every"));
+  TPSIM_TRY(request.checkpoints, choice_of(arguments, "--checkpoint", request.checkpoints));
   if (chooses_spares(arguments)) {
     TPSIM_TRY(request.spares_for, choice_of(arguments, kSpares, request.spares_for));
   }
-  TPSIM_TRY(request.replays, integer_of(arguments, Opt::kReplays, kDefaultReplays, kReplayRange));
-  TPSIM_TRY(const std::int64_t seed, integer_of(arguments, Opt::kSeed, 1, {0, 1 << 30}));
+  TPSIM_TRY(request.replays, integer_of(arguments, "--replays", kDefaultReplays, kReplayRange));
+  TPSIM_TRY(const std::int64_t seed, integer_of(arguments, "--seed", 1, {0, 1 << 30}));
   request.seed = static_cast<std::uint64_t>(seed);
   return request;
 }
 
 Result<StatedAssumptions> stated_assumptions(const Arguments& arguments) {
-  StatedAssumptions stated{.name = arguments[Opt::kAssumptions].value_or("")};
+  StatedAssumptions stated{.name = arguments["--assumptions"].value_or("")};
   for (const AssumptionRow& row : assumption_rows()) {
     const Opt opt = opt_of(row.assumption);
     if (!arguments.has(opt)) continue;
@@ -135,15 +134,15 @@ Result<StatedAssumptions> stated_assumptions(const Arguments& arguments) {
 // Checks that options of a search have one, and that no other option contradicts the goal.
 Status check_options(const Arguments& arguments, bool has_file, bool has_goal) {
   if (has_goal && !has_file) {
-    return refuse(arguments, {Opt::kStepTime, Opt::kObjective},
+    return refuse(arguments, {"--step-time", "--objective"},
                   "with --deadline or --budget, plans are compared by predicted time and cost");
   }
-  if (!arguments.has(Opt::kGpus)) {
-    return refuse(arguments, {Opt::kObjective, Opt::kMaxMemory, Opt::kExclude, Opt::kUnevenEnds},
+  if (!arguments.has("--gpus")) {
+    return refuse(arguments, {"--objective", "--max-memory", "--exclude", "--uneven-ends"},
                   "add --gpus: the option applies to a search");
   }
   if (!has_file) return Ok{};
-  return refuse(arguments, {Opt::kGpus}, "the plan file states the number of GPUs");
+  return refuse(arguments, {"--gpus"}, "the plan file states the number of GPUs");
 }
 
 }  // namespace
@@ -157,17 +156,17 @@ Result<WholeRunRequest> campaign_request(const Arguments& arguments,
   TPSIM_TRY(request.goal, goal_of(arguments));
   TPSIM_TRY_STATUS(check_options(arguments, file.has_value(), request.goal.has_value()));
   const bool chooses_size = request.goal && !file;
-  if (chooses_size && arguments.has(Opt::kGpus)) {
+  if (chooses_size && arguments.has("--gpus")) {
     TPSIM_TRY(request.gpus, gpu_counts(arguments));
   }
   if (chooses_size) {
     TPSIM_TRY(request.search, sizes_request(arguments));
-  } else if (arguments.has(Opt::kGpus)) {
+  } else if (arguments.has("--gpus")) {
     TPSIM_TRY(request.search, search_request(arguments));
   } else {
     TPSIM_TRY(request.settings, single_settings(arguments));
   }
-  TPSIM_TRY(request.lost_nodes, integer_of(arguments, Opt::kLostNodes, 0, {0, 1 << 20}));
+  TPSIM_TRY(request.lost_nodes, integer_of(arguments, "--lost-nodes", 0, {0, 1 << 20}));
   TPSIM_TRY(request.risk, accepted_risk(arguments));
   return request;
 }

@@ -18,11 +18,11 @@ constexpr std::int64_t kMostUneven = 8;
 constexpr std::int64_t kMostThreads = 256;
 
 Result<std::optional<double>> dropout_of(const Arguments& arguments) {
-  if (!arguments.has(Opt::kAttentionDropout)) return std::optional<double>();
-  const std::string& text = *arguments[Opt::kAttentionDropout];
-  const auto dropout = number_of(arguments, Opt::kAttentionDropout);
+  if (!arguments.has("--attention-dropout")) return std::optional<double>();
+  const std::string& text = *arguments["--attention-dropout"];
+  const auto dropout = number_of(arguments, "--attention-dropout");
   if (!dropout || !(*dropout >= 0 && *dropout < 1)) {
-    return option_error(Opt::kAttentionDropout,
+    return option_error("--attention-dropout",
                         fmt::format("'{}' is not a probability below 1", text),
                         "write 0, or a share such as 0.1");
   }
@@ -66,7 +66,7 @@ bool predicts(Command command) {
 }
 
 void say_changed_contents(const Arguments& arguments, const ScenarioRequest& request) {
-  if (!request.file || arguments.program.empty() || arguments.has(Opt::kQuiet)) return;
+  if (!request.file || arguments.program.empty() || arguments.has("--quiet")) return;
   const Result<Catalogue> catalogue = Catalogue::open();
   if (!catalogue.ok()) return;  // load_scenario() reports the error
   for (const std::string& entry : changed_contents(request, *catalogue)) {
@@ -108,18 +108,18 @@ Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments) {
 Result<ScenarioRequest> scenario_request(const Arguments& arguments,
                                          const std::optional<PlanFile>& file) {
   ScenarioRequest request{.file = file, .origin = arguments.positional};
-  request.model = arguments[Opt::kModel].value_or("");
-  request.cluster = arguments[Opt::kCluster].value_or("");
-  request.profile = arguments[Opt::kProfile].value_or("");
-  request.stack = arguments[Opt::kStack].value_or("");
-  if (arguments.has(Opt::kSeq)) {
-    TPSIM_TRY(request.seq, integer_of(arguments, Opt::kSeq, 0));
+  request.model = arguments["--model"].value_or("");
+  request.cluster = arguments["--cluster"].value_or("");
+  request.profile = arguments["--profile"].value_or("");
+  request.stack = arguments["--stack"].value_or("");
+  if (arguments.has("--seq")) {
+    TPSIM_TRY(request.seq, integer_of(arguments, "--seq", 0));
   }
   TPSIM_TRY(request.attention_dropout, dropout_of(arguments));
   TPSIM_TRY(request.node_gbps, node_gbps_of(arguments));
   TPSIM_TRY_STATUS(read_parts(arguments, request));
-  request.ignore_stack_limits = arguments.has(Opt::kIgnoreStackLimits);
-  request.no_limits = arguments.has(Opt::kNoLimits);
+  request.ignore_stack_limits = arguments.has("--ignore-stack-limits");
+  request.no_limits = arguments.has("--no-limits");
   request.predicts = predicts(arguments.command);
   say_changed_contents(arguments, request);
   return request;
@@ -133,17 +133,17 @@ Result<NamedScenario> load_scenario(const Arguments& arguments,
 
 Result<StatedSettings> single_settings(const Arguments& arguments) {
   TPSIM_TRY(StatedSettings stated, stated_settings(arguments, true));
-  const bool counts = arguments.has(Opt::kCountEmbedding);
-  if (counts && arguments.has(Opt::kNoCountEmbedding)) {
-    return option_error(Opt::kCountEmbedding, "contradicts --no-count-embedding",
+  const bool counts = arguments.has("--count-embedding");
+  if (counts && arguments.has("--no-count-embedding")) {
+    return option_error("--count-embedding", "contradicts --no-count-embedding",
                         "give only one of them");
   }
-  if (counts || arguments.has(Opt::kNoCountEmbedding)) stated.count_embedding = counts;
+  if (counts || arguments.has("--no-count-embedding")) stated.count_embedding = counts;
   return stated;
 }
 
 Result<SearchRequest> search_request(const Arguments& arguments) {
-  TPSIM_TRY(const std::int64_t gpus, integer_of(arguments, Opt::kGpus, 0));
+  TPSIM_TRY(const std::int64_t gpus, integer_of(arguments, "--gpus", 0));
   TPSIM_TRY(SearchRequest request, sizes_request(arguments));
   request.gpus = gpus;
   return request;
@@ -152,21 +152,21 @@ Result<SearchRequest> search_request(const Arguments& arguments) {
 Result<SearchRequest> sizes_request(const Arguments& arguments) {
   SearchRequest request;
   TPSIM_TRY(request.settings, stated_settings(arguments, false));
-  TPSIM_TRY(request.excluded, settings_of(arguments, Opt::kExclude));
-  if (arguments.has(Opt::kUnevenEnds)) {
-    TPSIM_TRY(request.uneven_ends, integer_of(arguments, Opt::kUnevenEnds, 0, {0, kMostUneven}));
+  TPSIM_TRY(request.excluded, settings_of(arguments, "--exclude"));
+  if (arguments.has("--uneven-ends")) {
+    TPSIM_TRY(request.uneven_ends, integer_of(arguments, "--uneven-ends", 0, {0, kMostUneven}));
   }
-  TPSIM_TRY(request.objective, choice_of(arguments, Opt::kObjective, request.objective));
-  TPSIM_TRY(request.memory_limit, bytes_of(arguments, Opt::kMaxMemory));
-  TPSIM_TRY(request.oom_risk, probability_of(arguments, Opt::kMaxOom));
+  TPSIM_TRY(request.objective, choice_of(arguments, "--objective", request.objective));
+  TPSIM_TRY(request.memory_limit, bytes_of(arguments, "--max-memory"));
+  TPSIM_TRY(request.oom_risk, probability_of(arguments, "--max-oom"));
   TPSIM_TRY(request.threads, threads_of(arguments));
   return request;
 }
 
 Result<AcceptedRisk> accepted_risk(const Arguments& arguments) {
   AcceptedRisk accepted;
-  TPSIM_TRY(accepted.max_oom, probability_of(arguments, Opt::kMaxOom));
-  accepted.allow_oom = arguments.has(Opt::kAllowOom);
+  TPSIM_TRY(accepted.max_oom, probability_of(arguments, "--max-oom"));
+  accepted.allow_oom = arguments.has("--allow-oom");
   return accepted;
 }
 
@@ -185,7 +185,7 @@ Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt op
 Result<int> threads_of(const Arguments& arguments) {
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
   TPSIM_TRY(const std::int64_t threads,
-            integer_of(arguments, Opt::kThreads, cores, {1, kMostThreads}));
+            integer_of(arguments, "--threads", cores, {1, kMostThreads}));
   return static_cast<int>(threads);
 }
 

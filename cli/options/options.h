@@ -3,16 +3,20 @@
 #pragma once
 
 #include <array>
-#include <cstdint>
+#include <compare>
+#include <cstddef>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
 #include "campaigns/assumptions.h"
+#include "cli/options/option_table.h"
 #include "core/plan/plan_settings.h"
 #include "core/software/stack_parts.h"
 
@@ -24,27 +28,6 @@ using namespace app;  // commands fill the requests of app/ and print its answer
 }  // namespace tpsim
 
 namespace tpsim::cli {
-
-enum class Command : std::uint8_t {
-  kPlan,
-  kSimulate,
-  kExplain,
-  kProfile,
-  kRun,
-  kValidate,
-  kCampaign,
-  kExport,
-  kImport,
-  kCheckLog,
-  kList,
-  kGui,
-  kReport,
-  kShow,
-  kCompare,
-  kCompletion,
-  kCalibrate,
-  kCall,
-};
 
 struct CommandRow {
   Command command;
@@ -59,142 +42,63 @@ struct CommandRow {
 std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
-// Options except those of plan settings, software parts and assumptions of campaigns. The numbers
-// of these follow: opt_of(Setting::kTp), opt_of(StackPart::kNormKernel), opt_of(Assumption::kPue).
-enum class Opt : std::uint8_t {
-  kModel,
-  kCluster,
-  kStack,
-  kProfile,
-  kNodeGbps,
-  kSeq,
-  kGpus,
-  kTop,
-  kObjective,
-  kMaxMemory,
-  kMaxOom,
-  kExclude,
-  kUnevenEnds,
-  kThreads,
-  kPareto,
-  kWhyNot,
-  kWhatIf,
-  kMemory,
-  kSnapshot,
-  kSaveSnapshot,
-  kProgram,
-  kAfter,
-  kDiff,
-  kCountEmbedding,
-  kNoCountEmbedding,
-  kRuns,
-  kRow,
-  kMarkdown,
-  kPlanFile,
-  kTokens,
-  kRamp,
-  kStepTime,
-  kCheckpointEvery,
-  kLostNodes,
-  kReplays,
-  kSeed,
-  kAssumptions,
-  kSteps,
-  kRank,
-  kDevice,
-  kCheckpoint,
-  kRate,
-  kBetas,
-  kMomentum,
-  kEpsilon,
-  kWeightDecay,
-  kClipGrad,
-  kAuxiliaryLoss,
-  kBiasRate,
-  kStateFolder,
-  kSaveEvery,
-  kDumpGradients,
-  kCudaGraphs,
-  kQuick,
-  kCollectives,
-  kFromDatasheet,
-  kTo,
-  kFrom,
-  kSet,
-  kAssumeHarmless,
-  kRunCode,
-  kCheckout,
-  kJudge,
-  kOutputFolder,
-  kJson,
-  kSave,
-  kTrace,
-  kAllowOom,
-  kAllowLoss,
-  kNoLimits,
-  kIgnoreStackLimits,
-  kPlot,
-  kHtml,
-  kScreenshot,
-  kScript,
-  kWindowSize,
-  kTheme,
-  kMeasured,
-  kQuiet,
-  kVerbose,
-  kColor,
-  kScaling,
-  kMaxGap,
-  kDeadline,
-  kBudget,
-  kAttentionDropout,
-  kSaveStack,
-  kSaveCluster,
-};
-inline constexpr int kPlainOptCount = static_cast<int>(Opt::kSaveCluster) + 1;
+inline constexpr int kPlainOptCount = static_cast<int>(std::size(option_table::kRows));
 inline constexpr int kOptCount =
     kPlainOptCount + kSettingCount + kStackPartCount + kAssumptionCount;
 
-// Returns the option of a plan setting. A setting that counts layers for a value of another setting
-// (the 2 of --recompute blocks:2) does not have an option.
-constexpr Opt opt_of(Setting setting) {
-  return static_cast<Opt>(kPlainOptCount + static_cast<int>(setting));
-}
+// An option: one of option_table, of a plan setting, software part or assumption. The compiler
+// checks the names of the table: Opt("--json").
+class Opt {
+ public:
+  consteval Opt(const char* name)  // NOLINT(google-explicit-constructor)
+      : index_(index_of(name)) {}
+  // A setting that counts layers for a value of another setting (the 2 of --recompute blocks:2)
+  // does not have an option.
+  constexpr explicit Opt(Setting setting) : index_(kPlainOptCount + static_cast<int>(setting)) {}
+  constexpr explicit Opt(StackPart part)
+      : index_(kPlainOptCount + kSettingCount + static_cast<int>(part)) {}
+  constexpr explicit Opt(Assumption assumption)
+      : index_(kPlainOptCount + kSettingCount + kStackPartCount + static_cast<int>(assumption)) {}
 
-// Returns the option of a software part.
-constexpr Opt opt_of(StackPart part) {
-  return static_cast<Opt>(kPlainOptCount + kSettingCount + static_cast<int>(part));
-}
+  static constexpr Opt called(std::string_view name) { return Opt(index_of(name)); }
+  // Returns the index of the option in the table of all options.
+  constexpr std::size_t index() const { return static_cast<std::size_t>(index_); }
+  friend constexpr bool operator==(Opt, Opt) = default;
+  friend constexpr auto operator<=>(Opt, Opt) = default;
 
-// Returns the option that replaces an assumption of a campaign.
-constexpr Opt opt_of(Assumption assumption) {
-  return static_cast<Opt>(kPlainOptCount + kSettingCount + kStackPartCount +
-                          static_cast<int>(assumption));
-}
+ private:
+  constexpr explicit Opt(int index) : index_(index) {}
+  static constexpr int index_of(std::string_view name) {
+    for (int i = 0; i < kPlainOptCount; ++i) {
+      if (option_table::kRows[i].name == name) return i;
+    }
+    throw std::invalid_argument("the table has no option of this name");
+  }
 
-inline constexpr std::string_view kLayoutGroup = "Layout";
-
-// How `import` treats a repeated option. All other commands refuse repetitions.
-enum class Repeats : std::uint8_t {
-  kNever,  // an error, since the intended value is unclear
-  kLastWins,
-  kJoins,  // all values form one list, in which later ones override
+  int index_;
 };
+
+template <class Row>
+constexpr Opt opt_of(Row row) {
+  return Opt(row);
+}
 
 struct OptionRow {
   Opt opt;
   std::string name;   // "--tp"
   std::string value;  // placeholder in --help; empty for a switch
   std::string help;
-  const char* group;
-  std::uint32_t commands;  // bit set of the commands that accept the option: 1 << Command
-  bool many = false;       // a search accepts a list of values
+  std::string_view group;
+  CommandSet commands;
+  bool many = false;  // the command accepts a list of values
   Repeats repeats = Repeats::kNever;
 };
-// Returns all rows in the order of --help, group by group.
+// Returns one row for each option.
 std::span<const OptionRow> option_rows();
 const OptionRow& row_of(Opt opt);
-bool takes(Command command, const OptionRow& row);
+// Returns the options of a command, with the texts for this command, in the order of --help.
+std::span<const OptionRow> options_of(Command command);
+bool takes(Command command, Opt opt);
 // Returns the option that other programs call by this name ("--mbs",
 // "--tensor-model-parallel-size"); null if unknown.
 const OptionRow* option_called(std::string_view name);
@@ -226,16 +130,14 @@ class Arguments {
     if (!positional.empty()) all.insert(all.begin(), positional);
     return all;
   }
-  bool has(Opt opt) const { return texts_[static_cast<std::size_t>(opt)].has_value(); }
-  const std::optional<std::string>& operator[](Opt opt) const {
-    return texts_[static_cast<std::size_t>(opt)];
-  }
+  bool has(Opt opt) const { return texts_[opt.index()].has_value(); }
+  const std::optional<std::string>& operator[](Opt opt) const { return texts_[opt.index()]; }
   // Returns the values of an option that was set by values; null if it was set by a text.
   const std::vector<OptionValue>* values(Opt opt) const {
     const auto found = values_.find(opt);
     return found == values_.end() ? nullptr : &found->second;
   }
-  void set(Opt opt, std::string text) { texts_[static_cast<std::size_t>(opt)] = std::move(text); }
+  void set(Opt opt, std::string text) { texts_[opt.index()] = std::move(text); }
   void set(Opt opt, std::vector<OptionValue> values);
 
  private:

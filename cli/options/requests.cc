@@ -13,20 +13,20 @@ namespace {
 
 constexpr std::int64_t kDefaultTop = 10;
 constexpr std::int64_t kMostTop = 10'000;
-constexpr std::array kSearchOnly = {Opt::kObjective,  Opt::kMaxMemory, Opt::kMaxOom, Opt::kExclude,
-                                    Opt::kUnevenEnds, Opt::kThreads,   Opt::kWhyNot};
-constexpr std::array kSingleOnly = {opt_of(Setting::kStageLayers), Opt::kCountEmbedding,
-                                    Opt::kNoCountEmbedding};
+constexpr Opt kSearchOnly[] = {"--objective",   "--max-memory", "--max-oom", "--exclude",
+                               "--uneven-ends", "--threads",    "--why-not"};
+constexpr Opt kSingleOnly[] = {opt_of(Setting::kStageLayers), "--count-embedding",
+                               "--no-count-embedding"};
 
 // Parses --set, a list of NAME=VALUE separated by commas.
 Result<std::map<std::string, std::string>> given_variables(const Arguments& arguments) {
   std::map<std::string, std::string> given;
-  if (!arguments.has(Opt::kSet)) return given;
-  for (const OptionValue& value : values_of(arguments, Opt::kSet)) {
-    TPSIM_TRY(const std::string part, word_of(Opt::kSet, value));
+  if (!arguments.has("--set")) return given;
+  for (const OptionValue& value : values_of(arguments, "--set")) {
+    TPSIM_TRY(const std::string part, word_of("--set", value));
     const std::size_t equals = part.find('=');
     if (equals == 0 || equals == std::string::npos) {
-      return option_error(Opt::kSet, fmt::format("'{}' is not NAME=VALUE", part),
+      return option_error("--set", fmt::format("'{}' is not NAME=VALUE", part),
                           "write NNODES=4,TP=2");
     }
     given[part.substr(0, equals)] = part.substr(equals + 1);
@@ -44,10 +44,10 @@ Result<PlanRequest> plan_request(const Arguments& arguments, const std::optional
   PlanRequest request;
   TPSIM_TRY(request.scenario, scenario_request(arguments, file));
   TPSIM_TRY(request.search, search_request(arguments));
-  TPSIM_TRY(const std::int64_t top, integer_of(arguments, Opt::kTop, kDefaultTop, {1, kMostTop}));
+  TPSIM_TRY(const std::int64_t top, integer_of(arguments, "--top", kDefaultTop, {1, kMostTop}));
   request.top = static_cast<int>(top);
-  request.is_front = arguments.has(Opt::kPareto);
-  request.is_drawn = arguments.has(Opt::kPlot);
+  request.is_front = arguments.has("--pareto");
+  request.is_drawn = arguments.has("--plot");
   return request;
 }
 
@@ -66,32 +66,31 @@ Result<ScalingRequest> scaling_request(const Arguments& arguments,
   TPSIM_TRY(request.gpus, gpu_counts(arguments));
   TPSIM_TRY(request.search, sizes_request(arguments));
   constexpr std::array<std::string_view, 2> kScalings = {"strong", "weak"};
-  TPSIM_TRY(const std::vector<std::size_t> chosen,
-            chosen_names(arguments, Opt::kScaling, kScalings));
-  TPSIM_TRY_STATUS(check_single(arguments, Opt::kScaling, chosen.size()));
+  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, "--scaling", kScalings));
+  TPSIM_TRY_STATUS(check_single(arguments, "--scaling", chosen.size()));
   request.is_weak = !chosen.empty() && chosen.front() == 1;
   return request;
 }
 
 Result<ExplainRequest> explain_request(const Arguments& arguments,
                                        const std::optional<PlanFile>& file) {
-  const bool has_gpus = arguments.has(Opt::kGpus);
-  const bool asks_why_not = arguments.has(Opt::kWhyNot) && (file || has_gpus);
+  const bool has_gpus = arguments.has("--gpus");
+  const bool asks_why_not = arguments.has("--why-not") && (file || has_gpus);
   ExplainRequest request;
   TPSIM_TRY(request.scenario, scenario_request(arguments, file));
   if (!asks_why_not && has_gpus) {
     if (file) {
-      TPSIM_TRY_STATUS(refuse(arguments, {Opt::kGpus}, "the plan file states the number of GPUs"));
+      TPSIM_TRY_STATUS(refuse(arguments, {"--gpus"}, "the plan file states the number of GPUs"));
     }
     TPSIM_TRY_STATUS(refuse(arguments, kSingleOnly, "with --gpus, the search chooses the stages"));
   } else if (!asks_why_not) {
     TPSIM_TRY_STATUS(refuse(arguments, kSearchOnly, "add --gpus: the option applies to a search"));
     TPSIM_TRY(request.settings, single_settings(arguments));
   }
-  if (asks_why_not || has_gpus || (file && arguments.has(Opt::kWhatIf))) {
+  if (asks_why_not || has_gpus || (file && arguments.has("--what-if"))) {
     TPSIM_TRY(request.search, search_request(arguments));
   }
-  TPSIM_TRY(request.why_not, settings_of(arguments, Opt::kWhyNot));
+  TPSIM_TRY(request.why_not, settings_of(arguments, "--why-not"));
   return request;
 }
 
@@ -114,9 +113,9 @@ Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt) {
 
 Result<ExportRequest> export_request(const Arguments& arguments, const PlanFile& file) {
   ExportRequest request;
-  TPSIM_TRY(request.to, launch_stack_of(arguments, Opt::kTo));
+  TPSIM_TRY(request.to, launch_stack_of(arguments, "--to"));
   TPSIM_TRY(request.scenario, scenario_request(arguments, file));
-  request.allow_loss = arguments.has(Opt::kAllowLoss);
+  request.allow_loss = arguments.has("--allow-loss");
   TPSIM_TRY(request.risk, accepted_risk(arguments));
   return request;
 }
@@ -127,50 +126,50 @@ Result<ImportRequest> import_request(const Arguments& arguments) {
                      "tpsim import my-script.sh, or the folder that export wrote");
   }
   ImportRequest request{.path = arguments.positional, .more = arguments.more};
-  if (arguments.has(Opt::kFrom)) {
-    TPSIM_TRY(request.from, launch_stack_of(arguments, Opt::kFrom));
+  if (arguments.has("--from")) {
+    TPSIM_TRY(request.from, launch_stack_of(arguments, "--from"));
   }
   TPSIM_TRY(request.scenario, scenario_request(arguments, std::nullopt));
   request.scenario.origin.clear();  // the launch files are not a plan file
   ImportInputs& inputs = request.inputs;
-  TPSIM_TRY(inputs.gpus, integer_of(arguments, Opt::kGpus, 0));
+  TPSIM_TRY(inputs.gpus, integer_of(arguments, "--gpus", 0));
   TPSIM_TRY(inputs.given, given_variables(arguments));
   TPSIM_TRY(inputs.micro_batch, integer_of(arguments, opt_of(Setting::kMicroBatch), 0));
   TPSIM_TRY(inputs.global_batch, integer_of(arguments, opt_of(Setting::kGlobalBatch), 0));
-  inputs.assumes_harmless = arguments.has(Opt::kAssumeHarmless);
-  inputs.runs_code = arguments.has(Opt::kRunCode);
+  inputs.assumes_harmless = arguments.has("--assume-harmless");
+  inputs.runs_code = arguments.has("--run");
   TPSIM_TRY(inputs.checkouts, checkouts_of(arguments));
   return request;
 }
 
 Result<std::vector<std::string>> checkouts_of(const Arguments& arguments) {
   std::vector<std::string> folders;
-  if (!arguments.has(Opt::kCheckout)) return folders;
-  for (const OptionValue& folder : values_of(arguments, Opt::kCheckout)) {
-    TPSIM_TRY(folders.emplace_back(), word_of(Opt::kCheckout, folder));
+  if (!arguments.has("--checkout")) return folders;
+  for (const OptionValue& folder : values_of(arguments, "--checkout")) {
+    TPSIM_TRY(folders.emplace_back(), word_of("--checkout", folder));
   }
   return folders;
 }
 
 Result<RunsRequest> runs_request(const Arguments& arguments) {
-  if (!arguments.has(Opt::kRuns)) {
-    return option_error(Opt::kRuns, "the table of measured runs is missing",
+  if (!arguments.has("--runs")) {
+    return option_error("--runs", "the table of measured runs is missing",
                         "give a table like data/published_runs/bloom_jean_zay.csv, or a plan.json");
   }
   TPSIM_TRY_STATUS(refuse(
-      arguments, {Opt::kSteps, Opt::kDevice},
+      arguments, {"--steps", "--device"},
       "the option is for runs on this machine; remove it, or give a plan instead of --runs"));
   TPSIM_TRY(const ScenarioRequest scenario, scenario_request(arguments, std::nullopt));
-  return RunsRequest{.table = *arguments[Opt::kRuns],
-                     .row = arguments[Opt::kRow].value_or(""),
+  return RunsRequest{.table = *arguments["--runs"],
+                     .row = arguments["--row"].value_or(""),
                      .overrides = overrides_of(scenario)};
 }
 
 Result<CalibrateRequest> calibrate_request(const Arguments& arguments) {
   CalibrateRequest request{.measured = arguments.words(),
-                           .plan_file = arguments[Opt::kPlanFile].value_or(""),
-                           .saves_stack = arguments.has(Opt::kSaveStack),
-                           .saves_cluster = arguments.has(Opt::kSaveCluster)};
+                           .plan_file = arguments["--plan"].value_or(""),
+                           .saves_stack = arguments.has("--save-stack"),
+                           .saves_cluster = arguments.has("--save-cluster")};
   TPSIM_TRY(request.scenario, scenario_request(arguments, std::nullopt));
   request.overrides = overrides_of(request.scenario);
   TPSIM_TRY(request.import, import_request(arguments));

@@ -121,11 +121,11 @@ Error option_error(Opt opt, std::string message, std::string hint) {
 }
 
 Status check_plot(const Arguments& arguments) {
-  if (!arguments.has(Opt::kPlot)) return Ok{};
-  const std::filesystem::path path = *arguments[Opt::kPlot];
+  if (!arguments.has("--plot")) return Ok{};
+  const std::filesystem::path path = *arguments["--plot"];
   if (path.extension() == ".svg") return Ok{};
   return option_error(
-      Opt::kPlot, fmt::format("'{}' is not the name of an SVG file", path.string()),
+      "--plot", fmt::format("'{}' is not the name of an SVG file", path.string()),
       fmt::format("plots are SVG: type --plot {}",
                   shell_quoted(std::filesystem::path(path).replace_extension(".svg").string())));
 }
@@ -250,12 +250,12 @@ Result<std::optional<double>> probability_of(const Arguments& arguments, Opt opt
 }
 
 Result<double> node_gbps_of(const Arguments& arguments) {
-  if (!arguments.has(Opt::kNodeGbps)) return 0.0;
+  if (!arguments.has("--node-gbps")) return 0.0;
   constexpr double kLeast = 1, kMost = 1e6;
-  const std::string& text = *arguments[Opt::kNodeGbps];
-  const double rate = number_of(arguments, Opt::kNodeGbps).value_or(0);
+  const std::string& text = *arguments["--node-gbps"];
+  const double rate = number_of(arguments, "--node-gbps").value_or(0);
   if (!(rate >= kLeast && rate <= kMost)) {
-    return option_error(Opt::kNodeGbps, fmt::format("'{}' is not a rate in Gb/s", text),
+    return option_error("--node-gbps", fmt::format("'{}' is not a rate in Gb/s", text),
                         "write a number: four NICs of 100 Gb/s are 400");
   }
   return rate;

@@ -70,8 +70,8 @@ std::string contradictions_text(const Calibration& found) {
 }
 
 std::string next_text(const Arguments& arguments) {
-  const auto& stack = arguments[Opt::kSaveStack];
-  const auto& cluster = arguments[Opt::kSaveCluster];
+  const auto& stack = arguments["--save-stack"];
+  const auto& cluster = arguments["--save-cluster"];
   if (!stack && !cluster) {
     return "  --save-stack FILE and --save-cluster FILE write the result\n";
   }

@@ -25,8 +25,8 @@ struct Case {
 Case case_of(const Options& options) {
   Arguments arguments;
   arguments.command = Command::kRun;
-  arguments.set(Opt::kModel, std::string(TPSIM_SOURCE_DIR) + "/" + kModel);
-  arguments.set(Opt::kSeq, "64");
+  arguments.set(Opt("--model"), std::string(TPSIM_SOURCE_DIR) + "/" + kModel);
+  arguments.set(Opt("--seq"), "64");
   arguments.set(opt_of(Setting::kDtype), "fp32");
   for (const auto& [option, value] : options) arguments.set(option, value);
   Case one;

@@ -44,7 +44,7 @@ std::string error_of(const std::string& request) {
 TEST_CASE("an answer is the document that --json prints, to the last digit, with the plan's file") {
   Arguments arguments;
   arguments.command = Command::kSimulate;
-  arguments.set(Opt::kModel, "bloom-560m");
+  arguments.set(Opt("--model"), "bloom-560m");
   arguments.set(opt_of(Setting::kTp), "2");
   arguments.set(opt_of(Setting::kPp), "2");
   arguments.set(opt_of(Setting::kDp), "4");
@@ -152,7 +152,7 @@ TEST_CASE("options that only direct output are refused in calls") {
     if (!row.command) continue;
     for (const CallKeyword& keyword : call_keywords(*row.command)) {
       CAPTURE(row.name, keyword.name);
-      CHECK(takes(*row.command, row_of(keyword.opt)));
+      CHECK(takes(*row.command, keyword.opt));
       for (const char* output : {"json", "save", "color", "quiet", "trace", "plot", "o", "plan"}) {
         CHECK(keyword.name != output);
       }

@@ -23,8 +23,8 @@ SimulatedPlan simulated(const GivenOptions& given) {
   return simulate_answer(arguments_of(Command::kSimulate, given), std::nullopt).value();
 }
 
-const GivenOptions kMixture = {{Opt::kModel, "mixtral-8x7b"},
-                               {Opt::kCluster, "dgx-h100"},
+const GivenOptions kMixture = {{Opt("--model"), "mixtral-8x7b"},
+                               {Opt("--cluster"), "dgx-h100"},
                                {opt_of(Setting::kGlobalBatch), "64"}};
 
 GivenOptions with(GivenOptions given, const GivenOptions& more) {
@@ -36,7 +36,7 @@ GivenOptions with(GivenOptions given, const GivenOptions& more) {
 
 TEST_CASE("each plan that a search lists has the interval that simulating it prints") {
   const Arguments arguments =
-      arguments_of(Command::kPlan, with(kMixture, {{Opt::kGpus, "16"},
+      arguments_of(Command::kPlan, with(kMixture, {{Opt("--gpus"), "16"},
                                                    {opt_of(Setting::kTp), "1,2"},
                                                    {opt_of(Setting::kZero), "1"},
                                                    {opt_of(Setting::kMicroBatch), "1"}}));
@@ -69,11 +69,11 @@ TEST_CASE("a campaign has the interval of its plan's step") {
     GivenOptions given = with(kMixture, {{opt_of(Setting::kDp), "16"},
                                          {opt_of(Setting::kEp), "8"},
                                          {opt_of(Setting::kGlobalBatch), "128"}});
-    if (states_stack) given.emplace_back(Opt::kStack, "nemo");
+    if (states_stack) given.emplace_back(Opt("--stack"), "nemo");
     const Width step = width_of(simulated(given).run.predicted);
-    given.emplace_back(Opt::kTokens, "100B");
-    given.emplace_back(Opt::kReplays, "10");
-    given.emplace_back(Opt::kAllowOom, "");
+    given.emplace_back(Opt("--tokens"), "100B");
+    given.emplace_back(Opt("--replays"), "10");
+    given.emplace_back(Opt("--allow-oom"), "");
     const CampaignReport report =
         campaign_answer(arguments_of(Command::kCampaign, given), std::nullopt).value();
     // The other parts of the wall time grow with the steps.
@@ -87,8 +87,8 @@ TEST_CASE("a campaign has the interval of its plan's step") {
 }
 
 TEST_CASE("the spread over other software equals that of predictions with each stack") {
-  const GivenOptions plan = {{Opt::kModel, "llama-3.2-1b"},
-                             {Opt::kCluster, "hgx-h200"},
+  const GivenOptions plan = {{Opt("--model"), "llama-3.2-1b"},
+                             {Opt("--cluster"), "hgx-h200"},
                              {opt_of(Setting::kDp), "4"},
                              {opt_of(Setting::kTp), "2"},
                              {opt_of(Setting::kSequenceParallel), "on"},
@@ -106,7 +106,7 @@ TEST_CASE("the spread over other software equals that of predictions with each s
     for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
       if (name == open.named.stack || catalogue.load_stack(name)->aliases.empty()) continue;
       const auto other = simulate_answer(
-          arguments_of(Command::kSimulate, with(given, {{Opt::kStack, name}})), std::nullopt);
+          arguments_of(Command::kSimulate, with(given, {{Opt("--stack"), name}})), std::nullopt);
       if (!other.ok()) continue;
       const double away = std::log(other->run.predicted.step / open.run.predicted.step);
       (away > 0 ? slower : faster) += away * away;
@@ -124,7 +124,7 @@ TEST_CASE("settings that change nothing in a plan do not change its interval") {
                                                 {opt_of(Setting::kPp), "2"},
                                                 {opt_of(Setting::kDp), "2"},
                                                 {opt_of(Setting::kSequenceParallel), "on"},
-                                                {Opt::kIgnoreStackLimits, ""}});
+                                                {Opt("--ignore-stack-limits"), ""}});
   const auto same = [&](Setting setting, const GivenOptions& base, const char* a, const char* b) {
     const Prediction one = simulated(with(base, {{opt_of(setting), a}})).run.predicted;
     const Prediction other = simulated(with(base, {{opt_of(setting), b}})).run.predicted;
@@ -134,16 +134,16 @@ TEST_CASE("settings that change nothing in a plan do not change its interval") {
     CHECK(one.step_high.value() == Approx(other.step_high.value()));
   };
   same(Setting::kRankOrder, one_node, "tp-dp-pp", "tp-pp-dp");
-  const GivenOptions alone = {{Opt::kModel, "llama-2-7b"},
-                              {Opt::kCluster, "dgx-h100"},
+  const GivenOptions alone = {{Opt("--model"), "llama-2-7b"},
+                              {Opt("--cluster"), "dgx-h100"},
                               {opt_of(Setting::kTp), "8"},
-                              {Opt::kIgnoreStackLimits, ""}};
+                              {Opt("--ignore-stack-limits"), ""}};
   same(Setting::kZero, alone, "0", "1");
 }
 
 TEST_CASE("an interval with many open inputs begins above zero") {
-  const SimulatedPlan wide = simulated({{Opt::kModel, "bloom-3b"},
-                                        {Opt::kCluster, "jean-zay-a100-before-numa-fix"},
+  const SimulatedPlan wide = simulated({{Opt("--model"), "bloom-3b"},
+                                        {Opt("--cluster"), "jean-zay-a100-before-numa-fix"},
                                         {opt_of(Setting::kTp), "2"}});
   REQUIRE_FALSE(wide.named.assumed.open.empty());
   CHECK(wide.run.predicted.step_low.value() > 0);

@@ -133,7 +133,7 @@ namespace {
 
 // An option with a value, and other options that the value requires.
 struct Walked {
-  Opt opt{};
+  Opt opt;
   std::string value;
   test::GivenOptions needs = {};
 };
@@ -174,11 +174,11 @@ std::vector<Walked> walked_values() {
 // Layouts of dense and mixture models: every setting is legal in at least one.
 std::vector<test::GivenOptions> places() {
   const auto at = [](const char* model, const char* cluster) {
-    return test::GivenOptions{{Opt::kModel, model},
-                              {Opt::kCluster, cluster},
-                              {Opt::kStack, "megatron-core"},
-                              {Opt::kIgnoreStackLimits, ""},
-                              {Opt::kAllowOom, ""},
+    return test::GivenOptions{{Opt("--model"), model},
+                              {Opt("--cluster"), cluster},
+                              {Opt("--stack"), "megatron-core"},
+                              {Opt("--ignore-stack-limits"), ""},
+                              {Opt("--allow-oom"), ""},
                               {opt_of(Setting::kTp), "2"},
                               {opt_of(Setting::kDp), "4"},
                               {opt_of(Setting::kSequenceParallel), "on"},
@@ -228,7 +228,8 @@ TEST_CASE("the copied command holds every setting and part") {
 TEST_CASE("the window plans the batch that tpsim plan assumes, and changes it with the model") {
   const auto planned = [](const std::string& model) {
     Arguments arguments = test::arguments_of(
-        Command::kPlan, {{Opt::kModel, model}, {Opt::kCluster, "dgx-h200"}, {Opt::kGpus, "512"}});
+        Command::kPlan,
+        {{Opt("--model"), model}, {Opt("--cluster"), "dgx-h200"}, {Opt("--gpus"), "512"}});
     const NamedScenario named = load_scenario(arguments, std::nullopt).value();
     return search_space(arguments, named.scenario, std::nullopt)->global_batch;
   };

@@ -84,7 +84,7 @@ TEST_CASE("options change a plan file, and its stages only if they no longer fit
   CHECK(plan_of({{opt_of(Setting::kMicroBatch), "4"}}, file)->stage_layers == Layers{3, 5});
   CHECK(plan_of({{opt_of(Setting::kMicroBatch), "4"}}, file)->global_batch == 16);
   CHECK(plan_of({{opt_of(Setting::kPp), "4"}}, file)->stage_layers == Layers{2, 2, 2, 2});
-  CHECK(plan_of({{Opt::kNoCountEmbedding, ""}}, file)->stage_layers == Layers{4, 4});
+  CHECK(plan_of({{Opt("--no-count-embedding"), ""}}, file)->stage_layers == Layers{4, 4});
 }
 
 TEST_CASE("stage layers that do not add up to the model are replaced, others stay") {
@@ -144,7 +144,7 @@ TEST_CASE("impossible stage layers are refused with the reason") {
   CHECK(error_of({{opt_of(Setting::kPp), "11"}}).find("too many for the 8 layers") !=
         std::string::npos);
   CHECK(error_of({{opt_of(Setting::kStageLayers), "7"}}).find("add up to 7") != std::string::npos);
-  CHECK(error_of({{Opt::kCountEmbedding, ""}, {Opt::kNoCountEmbedding, ""}}) ==
+  CHECK(error_of({{Opt("--count-embedding"), ""}, {Opt("--no-count-embedding"), ""}}) ==
         "--count-embedding: contradicts --no-count-embedding (give only one of them)");
 }
 
@@ -153,7 +153,8 @@ TEST_CASE("settings that are not given stay free in the search") {
   scenario.model = eight_layers();
   scenario.cluster.name = "small";
   const auto space = search_space(
-      arguments_of({{Opt::kGpus, "8"}, {opt_of(Setting::kTp), "4,2"}, {Opt::kObjective, "memory"}}),
+      arguments_of(
+          {{Opt("--gpus"), "8"}, {opt_of(Setting::kTp), "4,2"}, {Opt("--objective"), "memory"}}),
       scenario, std::nullopt);
   REQUIRE(space.ok());
   CHECK(space->gpus == 8);
@@ -171,7 +172,7 @@ TEST_CASE("settings that are not given stay free in the search") {
 
 TEST_CASE("unstated inputs widen the interval, and stating them narrows it") {
   const auto predicted = [](std::vector<std::pair<Opt, std::string>> given) {
-    given.insert(given.end(), {{Opt::kModel, "llama-2-7b"},
+    given.insert(given.end(), {{Opt("--model"), "llama-2-7b"},
                                {opt_of(Setting::kTp), "2"},
                                {opt_of(Setting::kDp), "16"},
                                {opt_of(Setting::kGlobalBatch), "64"}});
@@ -186,10 +187,10 @@ TEST_CASE("unstated inputs widen the interval, and stating them narrows it") {
     return std::pair(named.assumed, run.predicted);
   };
   const auto width = [](const Prediction& p) { return (p.step_high - p.step_low) / p.step; };
-  const std::pair cluster{Opt::kCluster, std::string("dgx-a100")};
+  const std::pair cluster{Opt("--cluster"), std::string("dgx-a100")};
   const auto [open, wide] = predicted({cluster});
   const auto [none, narrow] =
-      predicted({cluster, {Opt::kStack, std::string(open.open.front().taken)}});
+      predicted({cluster, {Opt("--stack"), std::string(open.open.front().taken)}});
   REQUIRE(open.open.size() == 1);  // the network is that of the named cluster
   CHECK(open.open.front().input == OpenInput::kSoftware);
   CHECK(none.open.empty());
@@ -253,8 +254,8 @@ TEST_CASE("a load of experts is a word, a number, or a file of counts that the m
   const std::string path = (folder / "counts.txt").string();
   REQUIRE(write_file_atomically(path, "9 1 1 1 1 1 1 1\n2 2 2 2 2 2 2 2\n").ok());
   const auto loaded = [](const std::string& load) {
-    return load_scenario(arguments_of({{Opt::kModel, "mixtral-8x7b"},
-                                       {Opt::kCluster, "dgx-h100"},
+    return load_scenario(arguments_of({{Opt("--model"), "mixtral-8x7b"},
+                                       {Opt("--cluster"), "dgx-h100"},
                                        {opt_of(StackPart::kExpertLoad), load}}),
                          std::nullopt);
   };
@@ -276,10 +277,10 @@ TEST_CASE("a load of experts is a word, a number, or a file of counts that the m
 
 TEST_CASE("the search chooses the values of parts with the shortest step") {
   const auto searched = [](const std::string& dispatchers) {
-    Arguments arguments = arguments_of({{Opt::kModel, "mixtral-8x7b"},
-                                        {Opt::kCluster, "dgx-h100"},
-                                        {Opt::kStack, "megatron-core"},
-                                        {Opt::kGpus, "32"},
+    Arguments arguments = arguments_of({{Opt("--model"), "mixtral-8x7b"},
+                                        {Opt("--cluster"), "dgx-h100"},
+                                        {Opt("--stack"), "megatron-core"},
+                                        {Opt("--gpus"), "32"},
                                         {opt_of(Setting::kGlobalBatch), "64"},
                                         {opt_of(Setting::kPp), "2"},
                                         {opt_of(StackPart::kDispatcher), dispatchers}});
@@ -304,8 +305,8 @@ TEST_CASE("the search chooses the values of parts with the shortest step") {
 }
 
 TEST_CASE("several values of a part are for searches, and a single plan accepts one") {
-  Arguments arguments = arguments_of({{Opt::kModel, "mixtral-8x7b"},
-                                      {Opt::kCluster, "dgx-h100"},
+  Arguments arguments = arguments_of({{Opt("--model"), "mixtral-8x7b"},
+                                      {Opt("--cluster"), "dgx-h100"},
                                       {opt_of(StackPart::kDispatcher), "alltoall,deepep"}});
   arguments.command = Command::kSimulate;
   const auto named = load_scenario(arguments, std::nullopt);
@@ -314,8 +315,8 @@ TEST_CASE("several values of a part are for searches, and a single plan accepts 
 }
 
 TEST_CASE("a search tries several sets of modules, separated by slashes") {
-  Arguments arguments = arguments_of({{Opt::kModel, "mixtral-8x7b"},
-                                      {Opt::kCluster, "dgx-h100"},
+  Arguments arguments = arguments_of({{Opt("--model"), "mixtral-8x7b"},
+                                      {Opt("--cluster"), "dgx-h100"},
                                       {opt_of(StackPart::kRecomputeModules), "mlp/core_attn,mlp"}});
   arguments.command = Command::kPlan;
   const PartRow& row = row_of(StackPart::kRecomputeModules);

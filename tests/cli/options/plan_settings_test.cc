@@ -267,8 +267,8 @@ TEST_CASE("every setting is an option of plan and simulate, and so a keyword of 
     INFO(row.title);
     const OptionRow& option = row_of(opt_of(row.setting));
     CHECK(option.name == option_of(row.setting));
-    CHECK(takes(Command::kSimulate, option));
-    CHECK((takes(Command::kPlan, option) || row.is_list()));
+    CHECK(takes(Command::kSimulate, option.opt));
+    CHECK((takes(Command::kPlan, option.opt) || row.is_list()));
     CHECK_FALSE(row.help.empty());
     CHECK_FALSE(row.meaning.empty());
   }

@@ -29,11 +29,11 @@ Arguments arguments_of(Command command, const Given& given) {
 std::vector<Given> drawn_plans() {
   const auto of = [](Setting setting) { return opt_of(setting); };
   return {
-      {{Opt::kModel, "llama-3-8b"},
-       {Opt::kCluster, "dgx-b200"},
-       {Opt::kStack, "megatron-core"},
-       {Opt::kNodeGbps, "1600"},
-       {Opt::kSeq, "4096"},
+      {{Opt("--model"), "llama-3-8b"},
+       {Opt("--cluster"), "dgx-b200"},
+       {Opt("--stack"), "megatron-core"},
+       {Opt("--node-gbps"), "1600"},
+       {Opt("--seq"), "4096"},
        {of(Setting::kTp), "2"},
        {of(Setting::kPp), "2"},
        {of(Setting::kDp), "4"},
@@ -44,9 +44,9 @@ std::vector<Given> drawn_plans() {
        {of(Setting::kRecompute), "blocks:3"},
        {opt_of(StackPart::kNormKernel), "torch"},
        {opt_of(StackPart::kOptimizerDtype), "bf16"}},
-      {{Opt::kModel, "mixtral-8x7b"},
-       {Opt::kCluster, "dgx-h100"},
-       {Opt::kStack, "nemo"},
+      {{Opt("--model"), "mixtral-8x7b"},
+       {Opt("--cluster"), "dgx-h100"},
+       {Opt("--stack"), "nemo"},
        {of(Setting::kPp), "2"},
        {of(Setting::kDp), "8"},
        {of(Setting::kEp), "4"},
@@ -54,8 +54,8 @@ std::vector<Given> drawn_plans() {
        {opt_of(StackPart::kDispatcher), "deepep"},
        {opt_of(StackPart::kExpertLoad), "1.5"}},
       // No stack is given.
-      {{Opt::kModel, "bloom-3b"},
-       {Opt::kCluster, "jean-zay-a100"},
+      {{Opt("--model"), "bloom-3b"},
+       {Opt("--cluster"), "jean-zay-a100"},
        {of(Setting::kTp), "2"},
        {of(Setting::kDp), "8"},
        {of(Setting::kZero), "0"},
@@ -65,7 +65,7 @@ std::vector<Given> drawn_plans() {
 
 SimulatedPlan simulated(const Given& given, const std::optional<PlanFile>& file = {}) {
   Arguments arguments = arguments_of(Command::kSimulate, given);
-  arguments.set(Opt::kAllowOom, "");
+  arguments.set(Opt("--allow-oom"), "");
   Result<SimulatedPlan> answer = simulate_answer(arguments, file);
   const std::string problem = answer.ok() ? "" : to_string(answer.error());
   INFO(problem);
@@ -81,12 +81,12 @@ std::string report(const SimulatedPlan& answer) {
 
 // All options that can repeat a value of the plan file.
 Given restatements(const PlanFile& file) {
-  Given all = {{Opt::kCluster, file.cluster},
-               {Opt::kProfile, file.profile},
-               {Opt::kStack, file.stack},
-               {Opt::kModel, file.model.name},
-               {Opt::kSeq, std::to_string(file.model.seq)}};
-  if (file.node_gbps > 0) all.emplace_back(Opt::kNodeGbps, std::to_string(file.node_gbps));
+  Given all = {{Opt("--cluster"), file.cluster},
+               {Opt("--profile"), file.profile},
+               {Opt("--stack"), file.stack},
+               {Opt("--model"), file.model.name},
+               {Opt("--seq"), std::to_string(file.model.seq)}};
+  if (file.node_gbps > 0) all.emplace_back(Opt("--node-gbps"), std::to_string(file.node_gbps));
   for (const SettingRow& row : setting_rows()) {
     if (row.counts_for == nullptr)
       all.emplace_back(opt_of(row.setting), text_of(file.plan, row.setting));
@@ -132,13 +132,13 @@ TEST_CASE("a copy of the cluster's file is the same cluster") {
   const std::string copy = (folder / "copy.json").string();
   const std::string name = file.cluster + ".json";
   std::filesystem::copy_file(catalogue.directory() / "clusters" / name, copy);
-  CHECK(simulated({{Opt::kCluster, copy}}, file).run.predicted.step == first.run.predicted.step);
+  CHECK(simulated({{Opt("--cluster"), copy}}, file).run.predicted.step == first.run.predicted.step);
 }
 
 TEST_CASE("another cluster changes the cluster, its GPUs and its network alone") {
   const SimulatedPlan first = simulated(drawn_plans().front());
   const PlanFile file = saved(first);
-  const PlanFile moved = saved(simulated({{Opt::kCluster, "gb200-nvl72"}}, file));
+  const PlanFile moved = saved(simulated({{Opt("--cluster"), "gb200-nvl72"}}, file));
   PlanFile expected = file;
   expected.cluster = "gb200-nvl72";
   expected.profile = moved.profile;
@@ -146,14 +146,14 @@ TEST_CASE("another cluster changes the cluster, its GPUs and its network alone")
   CHECK(moved.profile != file.profile);
   CHECK(to_json(moved) == to_json(expected));
   const std::vector<std::string> dropped =
-      simulated({{Opt::kCluster, "gb200-nvl72"}}, file).named.dropped;
+      simulated({{Opt("--cluster"), "gb200-nvl72"}}, file).named.dropped;
   CHECK(dropped == std::vector<std::string>{"network of 1600 Gb/s a node"});
 }
 
 TEST_CASE("another stack keeps the parts, another model the stages if they still add up") {
   const PlanFile file = saved(simulated(drawn_plans().front()));
-  CHECK(saved(simulated({{Opt::kStack, "nemo"}}, file)).parts == file.parts);
-  const SimulatedPlan other = simulated({{Opt::kModel, "mistral-7b"}}, file);
+  CHECK(saved(simulated({{Opt("--stack"), "nemo"}}, file)).parts == file.parts);
+  const SimulatedPlan other = simulated({{Opt("--model"), "mistral-7b"}}, file);
   CHECK(other.run.plan.stage_layers == file.plan.stage_layers);
   CHECK(other.named.scenario.model.seq != file.model.seq);
   CHECK(std::count(other.named.dropped.begin(), other.named.dropped.end(),
@@ -185,9 +185,9 @@ TEST_CASE("a search that starts from a saved plan keeps what the plan fixes and 
 }
 
 TEST_CASE("searches from a saved plan also try its values that are otherwise not tried") {
-  SimulatedPlan first = simulated({{Opt::kModel, "llama-3-8b"},
-                                   {Opt::kCluster, "dgx-h100"},
-                                   {Opt::kStack, "torchtitan"},
+  SimulatedPlan first = simulated({{Opt("--model"), "llama-3-8b"},
+                                   {Opt("--cluster"), "dgx-h100"},
+                                   {Opt("--stack"), "torchtitan"},
                                    {opt_of(Setting::kTp), "2"},
                                    {opt_of(Setting::kDp), "4"},
                                    {opt_of(Setting::kZero), "2"},
@@ -207,25 +207,25 @@ TEST_CASE("searches from a saved plan also try its values that are otherwise not
 }
 
 TEST_CASE("a question about a saved plan equals the question with all options given") {
-  Given given = {{Opt::kModel, "llama-3-8b"},          {Opt::kCluster, "dgx-b200-node"},
-                 {Opt::kStack, "megatron-core"},       {opt_of(Setting::kTp), "2"},
+  Given given = {{Opt("--model"), "llama-3-8b"},       {Opt("--cluster"), "dgx-b200-node"},
+                 {Opt("--stack"), "megatron-core"},    {opt_of(Setting::kTp), "2"},
                  {opt_of(Setting::kDp), "4"},          {opt_of(Setting::kPrecision), "mxfp8"},
                  {opt_of(Setting::kGlobalBatch), "32"}};
   const PlanFile file = saved(simulated(given));
   const auto asked = [](const Given& options, const std::optional<PlanFile>& plan) {
     return explain(arguments_of(Command::kExplain, options), plan, {}).value();
   };
-  const std::pair why{Opt::kWhyNot, std::string("tp=8")};
-  const Given spelt = {{Opt::kModel, "llama-3-8b"},
-                       {Opt::kCluster, "dgx-b200-node"},
-                       {Opt::kStack, "megatron-core"},
-                       {Opt::kGpus, "8"},
+  const std::pair why{Opt("--why-not"), std::string("tp=8")};
+  const Given spelt = {{Opt("--model"), "llama-3-8b"},
+                       {Opt("--cluster"), "dgx-b200-node"},
+                       {Opt("--stack"), "megatron-core"},
+                       {Opt("--gpus"), "8"},
                        {opt_of(Setting::kGlobalBatch), "32"},
                        {opt_of(Setting::kPrecision), "mxfp8"},
                        why};
   CHECK(to_text(asked({why}, file).document) == to_text(asked(spelt, {}).document));
   // Questions use the plan of the file.
-  const JsonValue what_if = asked({{Opt::kWhatIf, ""}}, file).document;
+  const JsonValue what_if = asked({{Opt("--what-if"), ""}}, file).document;
   CHECK(to_text(what_if).find("plan_break_evens") != std::string::npos);
 }
 

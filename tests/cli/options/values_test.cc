@@ -90,16 +90,16 @@ TEST_CASE("a switch is on, off or, in a search, both") {
 }
 
 TEST_CASE("a size needs a unit and is above zero") {
-  CHECK(bytes_of(with(Opt::kMaxMemory, "72GiB"), Opt::kMaxMemory)->value() == 72 * kGiB);
-  CHECK(bytes_of(Arguments(), Opt::kMaxMemory)->value() == 0);
-  CHECK(**probability_of(with(Opt::kMaxOom, "5%"), Opt::kMaxOom) == Approx(0.05));
-  CHECK(**probability_of(with(Opt::kMaxOom, "0.2"), Opt::kMaxOom) == Approx(0.2));
-  CHECK_FALSE(probability_of(Arguments(), Opt::kMaxOom)->has_value());
+  CHECK(bytes_of(with(Opt("--max-memory"), "72GiB"), Opt("--max-memory"))->value() == 72 * kGiB);
+  CHECK(bytes_of(Arguments(), Opt("--max-memory"))->value() == 0);
+  CHECK(**probability_of(with(Opt("--max-oom"), "5%"), Opt("--max-oom")) == Approx(0.05));
+  CHECK(**probability_of(with(Opt("--max-oom"), "0.2"), Opt("--max-oom")) == Approx(0.2));
+  CHECK_FALSE(probability_of(Arguments(), Opt("--max-oom"))->has_value());
   for (const char* text : {"5", "0", "100%", "5 %", "%", "likely", ""}) {
-    CHECK_FALSE(probability_of(with(Opt::kMaxOom, text), Opt::kMaxOom).ok());
+    CHECK_FALSE(probability_of(with(Opt("--max-oom"), text), Opt("--max-oom")).ok());
   }
-  CHECK_FALSE(bytes_of(with(Opt::kMaxMemory, "72"), Opt::kMaxMemory).ok());
-  CHECK_FALSE(bytes_of(with(Opt::kMaxMemory, "0 GiB"), Opt::kMaxMemory).ok());
+  CHECK_FALSE(bytes_of(with(Opt("--max-memory"), "72"), Opt("--max-memory")).ok());
+  CHECK_FALSE(bytes_of(with(Opt("--max-memory"), "0 GiB"), Opt("--max-memory")).ok());
 }
 
 }  // namespace tpsim::cli
