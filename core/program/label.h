@@ -34,7 +34,8 @@ enum class ModelPart : std::uint8_t {
                             // (reference_model/parallel/mappings.h)
   kColumnParallelBackward,  // the same for a column-parallel layer in backward: reduction of the
                             // dgrad and re-gather of the input; can overlap with GEMMs
-  kPipeline,                // activations and their gradients between stages
+  kPipeline,                // activations between stages
+  kPipelineGradients,       // their gradients
   kData,                    // tokens of a micro-batch
 
   // Gradients and weights.

@@ -172,10 +172,11 @@ void add_tensors(const ParameterUnit& unit, StepEndTrace& trace) {
 
 MetaRank::MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
                    const RankCoordinates& at)
-    : groups_(plan, options,
-              [&](GroupKind kind) {
-                const GroupPosition position = group_position(plan, kind, global_rank(plan, at));
-                return std::make_unique<MetaCommunicator>(device_, kind,
+    : groups_(formed_groups(plan, options, global_rank(plan, at)),
+              [&](const FormedGroup& group) {
+                const GroupPosition position =
+                    group_position(plan, group.kind, global_rank(plan, at));
+                return std::make_unique<MetaCommunicator>(device_, group.kind,
                                                           static_cast<int>(position.index),
                                                           static_cast<int>(position.size));
               }),
@@ -226,10 +227,10 @@ LayerTrace trace_transfer(const ModelSpec& model, const Plan& plan,
   LayerTrace trace;
   std::size_t receive = 0;
   {
-    const Tensor x = allocate_activation(context, residual_shape(context), "pipeline.activation");
-    send_to_stage(context, context.groups.pipeline_forward, x, 1, "pipeline.activation");
+    const Tensor x = allocate_activation(context, residual_shape(context), kActivationMessage.text);
+    send_to_stage(context, context.groups.pipeline_forward, x, 1, kActivationMessage);
     receive = rank.recorder().mark();
-    receive_from_stage(context, context.groups.pipeline_forward, 1, "pipeline.activation");
+    receive_from_stage(context, context.groups.pipeline_forward, 1, kActivationMessage);
   }
   trace.program = rank.recorder().program();
   trace.span(Phase::kSend) = {0, receive};

@@ -7,36 +7,54 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "ranks/world.h"
 #include "reference_model/parallel/rank_context.h"
 
 namespace tpsim {
 
+// A process group of a rank.
+struct FormedGroup {
+  GroupKind kind{};
+  // The same ranks as an earlier group: for gradients in the pipeline, for reductions that overlap
+  // with ZeRO-3's gathers.
+  bool is_second = false;
+  std::int64_t ranks = 1;
+  // Directions of the messages of a pipeline group. Activations go to the next stage, gradients to
+  // the previous one. With virtual stages messages also wrap around between the last and the first
+  // stage, so that both directions occur.
+  MessageWays ways = {};
+
+  // Number of communicators with buffers: one per direction of messages, none for a rank alone.
+  std::int64_t communicators() const {
+    if (ranks == 1) return 0;
+    return kind == GroupKind::kPipeline ? (ways.up ? 1 : 0) + (ways.down ? 1 : 0) : 1;
+  }
+};
+
+// Returns the process groups of a rank in the order in which all ranks form them. Expert groups
+// with the same ranks as the dense groups are left out.
+std::vector<FormedGroup> formed_groups(const Plan& plan, const TrainingOptions& options,
+                                       std::int64_t rank);
+
 class OwnedGroups {
  public:
-  // `form` creates this rank's communicator for a kind of group. All ranks call it in the same
-  // order, once per kind. Expert groups with the same ranks as the dense groups are skipped. The
-  // pipeline gets a second communicator, for the other direction. The data groups get a second one
-  // if ZeRO-3 overlaps their reductions with gathers.
-  using Form = std::function<std::unique_ptr<Communicator>(GroupKind)>;
-  OwnedGroups(const Plan& plan, const TrainingOptions& options, const Form& form);
+  // `form` creates the communicator of each of formed_groups().
+  using Form = std::function<std::unique_ptr<Communicator>(const FormedGroup&)>;
+  OwnedGroups(const std::vector<FormedGroup>& formed, const Form& form);
 
   // Returns references to the communicators; `this` must outlive them.
   ProcessGroups groups() const;
 
  private:
-  std::array<std::unique_ptr<Communicator>, kGroupKindCount> by_kind_;
-  std::unique_ptr<Communicator> pipeline_backward_, reduction_, expert_reduction_;
+  using ByKind = std::array<std::unique_ptr<Communicator>, kGroupKindCount>;
+  ByKind first_, second_;  // second_: FormedGroup::is_second
 };
 
 // Collective: every rank of the plan's world must call it. A group of one rank gets a communicator
 // that does nothing.
 OwnedGroups form_groups(World& world, Device& device, const Plan& plan,
                         const TrainingOptions& options = {});
-
-// Returns the number of communicators with more than one rank that form_groups() creates on `rank`.
-// The pipeline counts once for each direction of its messages.
-std::int64_t formed_groups(const Plan& plan, const TrainingOptions& options, std::int64_t rank);
 
 }  // namespace tpsim

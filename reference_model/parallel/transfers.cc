@@ -19,29 +19,28 @@ Tensor part_of(const RankContext& context, const Tensor& x) {
 }  // namespace
 
 void send_to_stage(const RankContext& context, Communicator& pipeline, const Tensor& x, int stage,
-                   const char* label) {
+                   const Label& label) {
   // Models with several residual streams are priced but not executed. The streams are sent as one
   // tensor.
   const Tensor sent = context.model.ends.streams > 1
-                          ? allocate_activation(context, stage_shape(context), label)
+                          ? allocate_activation(context, stage_shape(context), label.text)
                           : x;
-  pipeline.send(in_parts(context, sent) ? part_of(context, sent) : sent, stage,
-                {ModelPart::kPipeline, label});
+  pipeline.send(in_parts(context, sent) ? part_of(context, sent) : sent, stage, label);
 }
 
 Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, int stage,
-                          const char* label) {
-  Tensor x = allocate_activation(context, stage_shape(context), label);
+                          const Label& label) {
+  Tensor x = allocate_activation(context, stage_shape(context), label.text);
   if (!in_parts(context, x)) {
-    pipeline.receive(x, stage, {ModelPart::kPipeline, label});
+    pipeline.receive(x, stage, label);
   } else {
     const Tensor part = part_of(context, x);
-    pipeline.receive(part, stage, {ModelPart::kPipeline, label});
-    context.groups.tensor.all_gather(part, x, {ModelPart::kPipeline, label});
+    pipeline.receive(part, stage, label);
+    context.groups.tensor.all_gather(part, x, label);
   }
   if (context.model.ends.streams == 1) return x;
   x = Tensor();
-  return allocate_activation(context, residual_shape(context), label);
+  return allocate_activation(context, residual_shape(context), label.text);
 }
 
 namespace {

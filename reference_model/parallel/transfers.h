@@ -12,11 +12,15 @@
 
 namespace tpsim {
 
+inline constexpr Label kActivationMessage{ModelPart::kPipeline, "pipeline.activation"};
+inline constexpr Label kGradientMessage{ModelPart::kPipelineGradients, "pipeline.gradient"};
+
+// `label`: one of the two above.
 void send_to_stage(const RankContext& context, Communicator& pipeline, const Tensor& x, int stage,
-                   const char* label);
+                   const Label& label);
 // Returns a tensor of residual_shape(context).
 Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, int stage,
-                          const char* label);
+                          const Label& label);
 
 // Broadcasts tokens over the tensor group. Returns [seq / cp, batch] int32: this rank's positions
 // of tokens shift .. shift + seq of each sample. The first rank of the group passes `samples` (seq

@@ -171,14 +171,14 @@ void RankModel::run_forward(const PipelineTask& task, const std::function<MicroB
   Communicator& pipeline = context_.groups.pipeline_forward;
   Tensor x;
   if (!chunk.is_first()) {
-    x = receive_from_stage(context_, pipeline, neighbour(-1), "pipeline.activation");
+    x = receive_from_stage(context_, pipeline, neighbour(-1), kActivationMessage);
   }
   const MicroBatch batch = loaded();
   const Tensor y = chunk.forward(task.micro_batch, x, batch);
   if (chunk.is_last()) {
     add_loss(y);
   } else {
-    send_to_stage(context_, pipeline, y, neighbour(1), "pipeline.activation");
+    send_to_stage(context_, pipeline, y, neighbour(1), kActivationMessage);
   }
 }
 
@@ -187,12 +187,12 @@ void RankModel::run_backward(const PipelineTask& task) {
   Communicator& pipeline = context_.groups.pipeline_backward;
   Tensor dy;
   if (!chunk.is_last()) {
-    dy = receive_from_stage(context_, pipeline, neighbour(1), "pipeline.gradient");
+    dy = receive_from_stage(context_, pipeline, neighbour(1), kGradientMessage);
   }
   const bool is_split = context_.weight_gradients != nullptr;
   store_.set_last_backward(!is_split && is_last_backward(task));
   const Tensor dx = chunk.backward(task.micro_batch, std::move(dy), loss_scale());
-  if (!chunk.is_first()) send_to_stage(context_, pipeline, dx, neighbour(-1), "pipeline.gradient");
+  if (!chunk.is_first()) send_to_stage(context_, pipeline, dx, neighbour(-1), kGradientMessage);
   if (is_split) weight_gradients_.end_backward();
 }
 

@@ -55,6 +55,7 @@ Counted counted(ModelPart part) {
     case ModelPart::kTensorParallel:
     case ModelPart::kColumnParallelBackward:
     case ModelPart::kPipeline:
+    case ModelPart::kPipelineGradients:
     case ModelPart::kData:
     case ModelPart::kReporting:
     case ModelPart::kInitialization:

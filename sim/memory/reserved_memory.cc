@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -82,11 +81,11 @@ class GpuReplay {
     if (key.kind == OpKind::kFlashBackward) work_in(flash_backward_scratch(key));
   }
 
-  // Each label allocates send copies for its first kMessageCopies messages: messages with the same
-  // label have the same communicator and size.
+  // Each part allocates send copies for its first kMessageCopies messages: activations have one
+  // communicator and size, and gradients.
   void communicate(const CollectiveRecord& message) {
     if (!has_neighbours_ || message.kind != CollectiveKind::kSend) return;
-    if (++copies_[message.label.text] <= kMessageCopies) cache_.acquire(message.bytes);
+    if (++copies_[message.label.part] <= kMessageCopies) cache_.acquire(message.bytes);
   }
 
  private:
@@ -103,7 +102,7 @@ class GpuReplay {
   bool has_neighbours_;
   void* scratch_ = nullptr;
   std::int64_t scratch_bytes_ = 0;
-  std::map<std::string_view, int> copies_;
+  std::map<ModelPart, int> copies_;
   CountedSegments segments_;
   BlockCache cache_{segments_};
 };
@@ -151,8 +150,11 @@ Bytes driver_memory_of(const ModelSpec& model, const Plan& plan, const StackSpec
   const Bytes own =
       stack.memory.context + reserved_memory(model, plan, stack, rank, has_neighbours);
   if (!has_neighbours) return own;
-  return own + static_cast<double>(formed_groups(plan, stack.training, rank)) *
-                   stack.memory.collective_buffers;
+  std::int64_t communicators = 0;
+  for (const FormedGroup& group : formed_groups(plan, stack.training, rank)) {
+    communicators += group.communicators();
+  }
+  return own + static_cast<double>(communicators) * stack.memory.collective_buffers;
 }
 
 Bytes host_memory_of(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "reference_model/parallel/process_groups.h"
 #include "sim/step/step.h"
 
 namespace tpsim {
@@ -34,20 +35,18 @@ void consider(const BytesByCategory& level, const BytesByCategory& above,
   if (total(now) > total(peak.highest)) peak.highest = now;
 }
 
-}  // namespace
-
+// Returns the number of communicators with buffers in a framework: one for each process group. The
+// groups of one all-reduce a step, embedding and model, are not counted. Frameworks reduce and
+// gather in one group.
 std::int64_t communicators(const Plan& plan) {
-  const ParallelDegrees& d = plan.degrees;
-  std::int64_t count = gpu_count(plan) > 1 ? 1 : 0;  // world
-  if (d.tp > 1) ++count;
-  if (data_ranks(plan) > 1) ++count;
-  if (d.cp > 1) ++count;
-  if (d.ep > 1) ++count;
-  if (folds_experts(plan) && expert_data_ranks(plan) > 1) ++count;
-  if (expert_tensor_ranks(plan) != d.tp && expert_tensor_ranks(plan) > 1) ++count;
-  if (d.pp > 1) count += 2;
-  return count;
+  const std::vector<FormedGroup> formed = formed_groups(plan, {}, 0);
+  return std::count_if(formed.begin(), formed.end(), [](const FormedGroup& group) {
+    return group.ranks > 1 && group.kind != GroupKind::kEmbedding &&
+           group.kind != GroupKind::kModel;
+  });
 }
+
+}  // namespace
 
 ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, double transfer) {
   const double front = kind.is_first ? 0 : transfer;

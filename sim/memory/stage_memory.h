@@ -16,9 +16,6 @@ namespace tpsim {
 // and frees its output after the send. `transfer`: bytes of the activation between two stages.
 ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, double transfer);
 
-// Returns the number of communicators of a rank, each of which has buffers.
-std::int64_t communicators(const Plan& plan);
-
 // Bytes by category at the peak of a step, and the peak of each category by itself.
 struct TensorPeak {
   BytesByCategory highest{};

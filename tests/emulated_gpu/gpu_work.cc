@@ -72,13 +72,10 @@ class Rank {
   Rank(CudaDevice& device, const ModelSpec& model, const Plan& plan, const TrainingOptions& options)
       : device_(device),
         recorder_(work_),
-        groups_(plan, options,
-                [&](GroupKind kind) {
-                  const GroupPosition at = group_position(plan, kind, 0);
+        groups_(formed_groups(plan, options, 0),
+                [&](const FormedGroup& group) {
                   return std::make_unique<CountedCommunicator>(
-                      device,
-                      GroupMember{kind, static_cast<int>(at.index), static_cast<int>(at.size)},
-                      work_);
+                      device, GroupMember{group.kind, 0, static_cast<int>(group.ranks)}, work_);
                 }),
         context_{device, groups_.groups(), {}, model, plan, options},
         store_(context_) {

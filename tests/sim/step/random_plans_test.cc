@@ -104,7 +104,8 @@ bool is_per_micro_batch(ModelPart part) {
     case ModelPart::kReporting:
     case ModelPart::kInitialization:
     case ModelPart::kCoordination:
-    case ModelPart::kPipeline: return false;
+    case ModelPart::kPipeline:
+    case ModelPart::kPipelineGradients: return false;
     default: return true;
   }
 }
