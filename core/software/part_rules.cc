@@ -150,6 +150,14 @@ const std::array kPartRules = std::to_array<PartRule>({
      "Megatron-Core refuses it (training/arguments.py:1006): use --overlap-p2p on, or pp above 2",
      true},
     {kCore,
+     [](M m, P p, Stack s) {
+       const bool sends = expert_tensor_ranks(p) * p.degrees.ep > 1;
+       return has_experts(m) && s.parts.dispatcher == Dispatcher::kDeepEp && !sends;
+     },
+     "DeepEP in a group of one rank",
+     "Megatron-Core refuses it (transformer/moe/token_dispatcher.py:1836): use --dispatcher "
+     "alltoall, or ep above 1"},
+    {kCore,
      [](M m, P, Stack s) {
        return has_experts(m) && s.parts.expert_capacity != kAnyTokens &&
               s.parts.dispatcher != Dispatcher::kHybridEp;

@@ -1,6 +1,7 @@
 // Tokens of experts. Buffers have the size of the busiest rank's tokens, and every op and
 // collective over received tokens waits for this rank. DeepEP and HybridEP need no copy of a token
-// per expert before dispatch or after combine.
+// per expert before dispatch or after combine. In a group of one rank they send nothing, and tokens
+// are copied per expert.
 #include <cmath>
 
 #include "core/program/op_dims.h"
@@ -18,11 +19,12 @@ bool waits_for_busiest(const Label& label) {
          label.part == ModelPart::kPermute || label.part == ModelPart::kDispatch;
 }
 
-bool is_left_to_dispatcher(const OpRecord& op, const StackSpec& stack) {
+bool is_left_to_dispatcher(const OpRecord& op, const LayerInputs& inputs) {
   const bool copies =
       op.key.kind == OpKind::kPermuteTokens || op.key.kind == OpKind::kUnpermuteTokens;
-  const Dispatcher by = stack.parts.dispatcher;
-  return copies && (by == Dispatcher::kDeepEp || by == Dispatcher::kHybridEp);
+  const bool sends = expert_tensor_ranks(inputs.plan) * inputs.plan.degrees.ep > 1;
+  const Dispatcher by = inputs.scenario.stack.parts.dispatcher;
+  return copies && sends && (by == Dispatcher::kDeepEp || by == Dispatcher::kHybridEp);
 }
 
 void size_buffers(LoweredLayer& layer, const LayerInputs& inputs) {
@@ -80,7 +82,7 @@ void dispatch_in_phase(LoweredLayer& layer, const LayerInputs& inputs, Phase pha
     if (event.kind == Kind::kOp) {
       const LoweredOp& op = layer.ops[event.index];
       const double bytes = keeps_less ? results_not_kept(op) : 0;
-      if (!is_left_to_dispatcher(op, inputs.scenario.stack)) events.push_back(event);
+      if (!is_left_to_dispatcher(op, inputs)) events.push_back(event);
       hold(layer, events, kBackwardEnd, -bytes, "expert results");
       return;
     }

@@ -94,6 +94,13 @@ Scenario mixture_scenario() {
   return scenario;
 }
 
+Seconds term_of(const Prediction& prediction, StepTerm kind) {
+  for (const Term& term : prediction.breakdown) {
+    if (term.kind == kind) return term.time;
+  }
+  return Seconds();
+}
+
 Plan mixture_plan(const ModelSpec& model) {
   Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 4, .cp = 1, .ep = 4}, 8);
   plan.recompute = Recompute::kNone;
@@ -230,11 +237,8 @@ TEST_CASE("fewer copies of tokens save time, and imbalance costs time") {
   const Plan plan = mixture_plan(scenario.model);
   const auto step = [&](const PartValues& parts) { return with(scenario, plan, parts).step; };
   const auto sent = [&](std::string_view dispatcher) {
-    const Prediction p = with(scenario, plan, one(StackPart::kDispatcher, dispatcher));
-    for (const Term& term : p.breakdown) {
-      if (term.kind == StepTerm::kExpertCommunication) return term.time;
-    }
-    return Seconds();
+    return term_of(with(scenario, plan, one(StackPart::kDispatcher, dispatcher)),
+                   StepTerm::kExpertCommunication);
   };
   CHECK(sent("alltoall") > Seconds());
   CHECK(step(one(StackPart::kPermute, "unfused")) > step(one(StackPart::kPermute, "fused")));
@@ -249,6 +253,18 @@ TEST_CASE("fewer copies of tokens save time, and imbalance costs time") {
   CHECK(step(one(StackPart::kCudaGraphs, "moe_router,moe_preprocess")) <= step({}));
   CHECK(step(one(StackPart::kCudaGraphs, "full_iteration")) <=
         step(one(StackPart::kCudaGraphs, "moe_router,moe_preprocess")));
+}
+
+TEST_CASE("a dispatcher saves copies only where it sends tokens") {
+  const Scenario scenario = mixture_scenario();
+  const auto copying = [&](const Plan& plan, std::string_view dispatcher) {
+    return term_of(with(scenario, plan, one(StackPart::kDispatcher, dispatcher)),
+                   StepTerm::kPermute);
+  };
+  Plan plan = mixture_plan(scenario.model);
+  CHECK(copying(plan, "hybridep") < copying(plan, "alltoall"));
+  plan.degrees.ep = 1;
+  CHECK(copying(plan, "hybridep") == copying(plan, "alltoall"));
 }
 
 TEST_CASE("host time of quantizing per expert grows with the experts of a rank") {
