@@ -17,11 +17,25 @@
 #include "cli/commands/commands.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
+#include "core/scenario/plan_json.h"
 
 namespace tpsim::cli {
 namespace {
 
 constexpr const char* kWhere = "request";
+
+// A request: values of options by keyword.
+struct CallRequest {
+  std::string call;
+  JsonValue::Object options;        // {"micro_batch": [1, 2]}; or as on the command line, "1,2"
+  std::optional<JsonValue> plan;    // a plan file
+  std::optional<std::string> path;  // path of the file to read
+};
+
+struct CallAnswer {
+  JsonValue document;                // output of the command with --json
+  std::vector<std::string> files{};  // plan files of the plans in the document, in the same order
+};
 
 Result<std::string> member_text(const JsonMember& member) {
   if (const auto* text = member.value.as<std::string>()) return *text;
@@ -123,6 +137,15 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
   Arguments arguments;
   if (row.command) arguments.command = *row.command;
   arguments.positional = request.path.value_or("");
+  if (arguments.positional == "-") {
+    return bad_input("'-' is standard input, which carries the requests", std::string(row.name),
+                     "write the input to a file");
+  }
+  if (request.plan) {
+    TPSIM_TRY(arguments.plan, plan_from_json(*request.plan, "plan"));
+  }
+  arguments.set("--json", "");
+  arguments.set("--quiet", "");
   const std::vector<CallKeyword> keywords =
       row.command ? call_keywords(*row.command) : std::vector<CallKeyword>();
   const std::vector<std::string_view> names = texts_of(keywords, &CallKeyword::name);
@@ -141,16 +164,18 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
 
 Result<CallAnswer> answer_of(std::string_view text, const std::function<void(double)>& progress) {
   TPSIM_TRY(const JsonValue document, parse_json(text, kWhere));
-  TPSIM_TRY(CallRequest request, request_of(document));
-  request.progress = progress;
-  std::vector<std::string_view> names;
-  for (const CallRow& row : call_rows()) names.push_back(row.name);
-  TPSIM_TRY(const std::size_t index, choose("call", request.call, names));
+  TPSIM_TRY(const CallRequest request, request_of(document));
+  TPSIM_TRY(const std::size_t index,
+            choose("call", request.call, texts_of(call_rows(), &CallRow::name)));
   const CallRow& row = call_rows()[index];
   TPSIM_TRY_STATUS(check_input(row, "plan", row.plan, request.plan.has_value()));
   TPSIM_TRY_STATUS(check_input(row, "path", row.path, request.path.has_value()));
   TPSIM_TRY(const Arguments arguments, arguments_of(row, request));
-  return row.answer(arguments, request);
+  TPSIM_TRY(Answer answer, row.answer(arguments, Terminal{.listener = progress}));
+  TPSIM_TRY_STATUS(answer.outcome);
+  CallAnswer all{.document = std::move(answer.document)};
+  for (const PlanFile& file : answer.plans) all.files.push_back(to_json(file));
+  return all;
 }
 
 JsonValue answer_document(Result<CallAnswer> answer) {
@@ -236,7 +261,7 @@ std::string answer_line(std::string_view request, const std::function<void(doubl
   }
 }
 
-Status run_call(const Arguments&, const Terminal&) {
+Result<Answer> run_call(const Arguments&, const Terminal&) {
   TPSIM_TRY(const int requests, moved_stream(STDIN_FILENO, O_RDONLY));
   TPSIM_TRY(const int answers, moved_stream(STDOUT_FILENO, O_WRONLY));
   LineReader reader(requests);
@@ -247,7 +272,7 @@ Status run_call(const Arguments&, const Terminal&) {
   };
   while (true) {
     TPSIM_TRY(const std::optional<std::string> line, reader.next());
-    if (!line) return Ok{};
+    if (!line) return Answer{};
     TPSIM_TRY_STATUS(write_all(answers, answer_line(*line, stop_unread) + "\n"));
   }
 }

@@ -5,35 +5,19 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/commands/commands.h"
 #include "cli/options/options.h"
 #include "core/base/result.h"
-#include "core/json/json_value.h"
 
 namespace tpsim::cli {
 
 inline constexpr std::string_view kRequestFormat = "tpsim-request/1";
 inline constexpr std::string_view kAnswerFormat = "tpsim-answer/1";
-
-// A request: values of options by keyword.
-struct CallRequest {
-  std::string call;
-  JsonValue::Object options;        // {"micro_batch": [1, 2]}; or as on the command line, "1,2"
-  std::optional<JsonValue> plan;    // a plan file
-  std::optional<std::string> path;  // path of the file to read
-  std::function<void(double)> progress;  // gets the completed share; stops the work by
-                                         // throwing
-};
-
-struct CallAnswer {
-  JsonValue document;                // output of the command with --json
-  std::vector<std::string> files{};  // plan files of the plans in the document, in the same order
-};
 
 // One type of request. `command` is the tpsim command whose options the request accepts, if any.
 struct CallRow {
@@ -43,7 +27,7 @@ struct CallRow {
   std::optional<Command> command;
   Input plan;
   Input path;
-  Result<CallAnswer> (*answer)(const Arguments& arguments, const CallRequest& request);
+  Result<Answer> (*answer)(const Arguments& arguments, const Terminal& terminal);
 };
 const std::vector<CallRow>& call_rows();
 

@@ -7,8 +7,7 @@
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/options/values.h"
-#include "cli/views/campaign_view.h"
-#include "core/json/json_document.h"
+#include "cli/views/answer_views.h"
 #include "core/scenario/plan_json.h"
 
 namespace tpsim::cli {
@@ -25,22 +24,22 @@ Result<std::optional<PlanFile>> read_plan_option(const Arguments& arguments) {
 
 }  // namespace
 
-Status run_campaign(const Arguments& arguments, const Terminal& terminal) {
+Result<Answer> run_campaign(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const auto file, read_plan_option(arguments));
   TPSIM_TRY(WholeRunRequest request, campaign_request(arguments, file));
-  const Result<CampaignReport> report = [&] {
-    ProgressBar progress(terminal, "planning");
-    request.progress = progress.shower();
-    return campaign_answer(request);
-  }();
-  if (!report.ok()) return report.error();
-  TPSIM_TRY_STATUS(print(terminal, arguments.has("--json") ? to_text(campaign_json(*report))
-                                                           : campaign_text(terminal, *report)));
-  if (!report->goal || report->goal->standing != GoalStanding::kMissed) return Ok{};
-  return Error{
-      ErrorKind::kDoesNotFit,
-      "the plan does not meet the goal: " + shortfall_text(report->goal->goal, report->campaign),
-      "", "leave out the plan file to search for a number of GPUs that meets the goal"};
+  ProgressBar progress(terminal, "planning");
+  request.progress = progress.shower();
+  TPSIM_TRY(const CampaignReport report, campaign_answer(request));
+  Answer answer = answered(
+      arguments, terminal, [&] { return campaign_json(report); },
+      [&](TextReport& out) { write_campaign(out, report); });
+  if (report.goal && report.goal->standing == GoalStanding::kMissed) {
+    answer.verdict = Error{
+        ErrorKind::kDoesNotFit,
+        "the plan does not meet the goal: " + shortfall_text(report.goal->goal, report.campaign),
+        "", "leave out the plan file to search for a number of GPUs that meets the goal"};
+  }
+  return answer;
 }
 
 }  // namespace tpsim::cli

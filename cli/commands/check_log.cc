@@ -8,139 +8,125 @@
 #include "app/reports/answer_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
-#include "cli/options/table.h"
 #include "cli/options/values.h"
-#include "cli/options/wrapping.h"
-#include "cli/views/evidence_view.h"
-#include "cli/views/plan_view.h"
+#include "cli/views/answer_views.h"
 #include "core/base/numbers.h"
-#include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"
 #include "evidence/calibration/nccl_tests.h"
 
 namespace tpsim::cli {
 namespace {
 
-std::string verdict(const Terminal& terminal, bool as_predicted) {
-  return as_predicted ? terminal.paint("as predicted", Ink::kGood)
-                      : terminal.paint("not as predicted", Ink::kBad);
+std::string verdict(const TextReport& out, bool as_predicted) {
+  return as_predicted ? out.paint("as predicted", Ink::kGood)
+                      : out.paint("not as predicted", Ink::kBad);
 }
 
-std::string steps_text(std::int64_t steps) {
-  return steps == 1 ? "1 step" : fmt::format("{} steps", steps);
-}
-
-std::string time_view(const Terminal& terminal, const LogCheck& check) {
+void write_time(TextReport& out, const LogCheck& check) {
   const TimeScale scale = time_scale(check.high);
-  std::string text =
-      fmt::format("  step time  {}: {} {} ({}), predicted {} ({} to {}): {:+.1f} %\n",
-                  verdict(terminal, check.time_as_predicted),
-                  terminal.paint(scaled_text(check.measured, scale), Ink::kBold), scale.unit,
-                  steps_text(check.steps_used), scaled_text(check.predicted, scale),
-                  scaled_text(check.low, scale), scaled_text(check.high, scale), 100 * check.gap());
-  text += check.warm_up == 0 ? "             too few steps to exclude warm-up steps"
-                             : fmt::format("             after {} warm-up steps", check.warm_up);
-  if (check.other_batch > 0) text += fmt::format("; {} of another batch size", check.other_batch);
-  if (!check.training_part.empty()) {
-    text += fmt::format("\n             only {} of each step is compared, without generation",
-                        check.training_part);
+  out.line("  step time  {}: {} {} ({}), predicted {} ({} to {}): {:+.1f} %",
+           verdict(out, check.time_as_predicted), out.bold(scaled_text(check.measured, scale)),
+           scale.unit, counted_text(check.steps_used, "step"), scaled_text(check.predicted, scale),
+           scaled_text(check.low, scale), scaled_text(check.high, scale), 100 * check.gap());
+  const std::string other =
+      check.other_batch > 0 ? fmt::format("; {} of another batch size", check.other_batch) : "";
+  if (check.warm_up == 0) {
+    out.line("             too few steps to exclude warm-up steps{}", other);
+  } else {
+    out.line("             after {} warm-up steps{}", check.warm_up, other);
   }
-  return text + "\n";
+  if (check.training_part.empty()) return;
+  out.line("             only {} of each step is compared, without generation",
+           check.training_part);
 }
 
 // Shows the logged TFLOP/s per GPU and two rates that tpsim computes from the logged step time,
 // because frameworks count the FLOPs of causal attention in full or by half.
-std::string rate_view(const LogCheck& check, const Prediction& predicted) {
-  if (check.logged_tflops == 0) return "";
-  return fmt::format(
-      "  speed      TFLOP/s per GPU: {:.1f} in the log. From its step time: {:.1f} counting all "
-      "of\n"
-      "             causal attention, {:.1f} counting half (Megatron since 2024);\n"
-      "             predicted {:.1f} and {:.1f}, {:.1f} with recompute\n",
-      check.logged_tflops, check.model_tflops, check.half_mask_tflops,
-      predicted.model_tflops_per_gpu, predicted.half_mask_tflops_per_gpu,
-      predicted.hardware_tflops_per_gpu);
+void write_rate(TextReport& out, const LogCheck& check, const Prediction& predicted) {
+  if (check.logged_tflops == 0) return;
+  out.line(
+      "  speed      TFLOP/s per GPU: {:.1f} in the log. From its step time: {:.1f} counting all of",
+      check.logged_tflops, check.model_tflops);
+  out.line("             causal attention, {:.1f} counting half (Megatron since 2024);",
+           check.half_mask_tflops);
+  out.line("             predicted {:.1f} and {:.1f}, {:.1f} with recompute",
+           predicted.model_tflops_per_gpu, predicted.half_mask_tflops_per_gpu,
+           predicted.hardware_tflops_per_gpu);
 }
 
-std::string skipped_view(const LogCheck& check) {
-  if (check.skipped == 0) return "";
-  return fmt::format("  skipped    {} of {} steps, because gradients overflowed\n", check.skipped,
-                     std::max(check.skipped, check.iterations));
+void write_experts(TextReport& out, const LogCheck& check) {
+  if (check.balancing_loss < 0) return;
+  out.line("  experts    load-balancing loss {:.3f} (1: perfectly balanced){}",
+           check.balancing_loss,
+           check.z_loss >= 0 ? fmt::format(", z loss {:.3g}", check.z_loss) : "");
+  if (check.logged_load <= 0) return;
+  out.line(
+      "             the busiest rank then gets about {:.2f} x the mean; the prediction assumes",
+      check.logged_load);
+  out.line("             {:.2f} (--expert-load {:.2f} predicts the logged load)",
+           check.predicted_load, check.logged_load);
 }
 
-std::string expert_view(const LogCheck& check) {
-  if (check.balancing_loss < 0) return "";
-  std::string text = fmt::format("  experts    load-balancing loss {:.3f} (1: perfectly balanced)",
-                                 check.balancing_loss);
-  if (check.z_loss >= 0) text += fmt::format(", z loss {:.3g}", check.z_loss);
-  text += "\n";
-  if (check.logged_load > 0) {
-    text += fmt::format(
-        "             the busiest rank then gets about {:.2f} x the mean; the prediction assumes\n"
-        "             {:.2f} (--expert-load {:.2f} predicts the logged load)\n",
-        check.logged_load, check.predicted_load, check.logged_load);
-  }
-  return text;
-}
-
-std::string memory_view(const Terminal& terminal, const LogCheck& check) {
-  if (check.memory.empty()) return "  memory     not in the log\n";
-  Table table({{"stage"}, {"reserved"}, {"predicted"}, {"off"}});
+void write_log_memory(TextReport& out, const LogCheck& check) {
+  if (check.memory.empty()) return out.line("  memory     not in the log");
+  out.line("  memory     {}, GiB reserved by the allocator:",
+           verdict(out, check.memory_as_predicted));
+  Table table(columns_of("stage|reserved|predicted|off"));
   for (const StageReserved& row : check.memory) {
     table.add_row({std::to_string(row.stage), gib_text(row.measured), gib_text(row.predicted),
-                   fmt::format("{:+.1f} %", 100 * (row.measured / row.predicted - 1))});
+                   error_text(row.measured / row.predicted - 1)});
   }
-  return fmt::format("  memory     {}, GiB reserved by the allocator:\n",
-                     verdict(terminal, check.memory_as_predicted)) +
-         table.text(terminal);
+  out.table(table);
 }
 
-std::string causes_view(const Terminal& terminal, const CheckedLog& checked) {
-  if (checked.likely.empty()) return "";
-  Table table({{"changed alone", Align::kLeft}, {"step"}, {"of the gap"}});
+void write_causes(TextReport& out, const CheckedLog& checked) {
+  if (checked.likely.empty()) return;
+  out.heading("WHAT WOULD EXPLAIN IT",
+              "single changes and the step that tpsim predicts with them, closest first");
+  Table table(columns_of("<changed alone|step|of the gap"));
   const Seconds gap = checked.check.measured - checked.check.predicted;
   for (const LikelyCause& cause : checked.likely) {
     table.add_row({cause.what, time_text(cause.step),
                    percent_text((cause.step - checked.check.predicted) / gap)});
   }
-  return "\n" +
-         heading(terminal, "WHAT WOULD EXPLAIN IT",
-                 "single changes and the step that tpsim predicts with them, closest first") +
-         table.text(terminal);
+  out.table(table);
 }
 
 // Suggests the next commands; `calibrate` only if the step time is not as predicted.
-std::string next_view(const Terminal& terminal, const CheckedLog& checked) {
-  const LogCheck& check = checked.check;
-  std::string text = "\n" + heading(terminal, "NEXT");
-  if (!check.is_sound || !check.is_possible) return "";
+void write_next(TextReport& out, const LogCheck& check) {
+  if (!check.is_sound || !check.is_possible) return;
+  out.heading("NEXT");
   if (!check.time_as_predicted) {
-    text +=
-        "  tpsim calibrate LOG PLAN ... --save-stack stack.json   # several logs constrain "
-        "the fit better\n";
+    out.line(
+        "  tpsim calibrate LOG PLAN ... --save-stack stack.json   # several logs constrain the fit "
+        "better");
   }
-  return text +
-         fmt::format("  tpsim campaign PLAN --tokens N --step-time {:.4g}s   # as measured\n",
-                     check.measured.value());
+  out.line("  tpsim campaign PLAN --tokens N --step-time {:.4g}s   # as measured",
+           check.measured.value());
 }
 
-std::string check_text(const Terminal& terminal, const CheckedLog& checked) {
+void write_check(TextReport& out, const CheckedLog& checked) {
   const LogCheck& check = checked.check;
-  std::string text =
-      heading(terminal, "LOG",
+  out.heading("LOG",
               fmt::format("against {} of {} on {}", short_name(checked.file.plan),
                           printable(checked.file.model.name), printable(checked.named.cluster)));
-  text += time_view(terminal, check) + rate_view(check, checked.predicted) + skipped_view(check) +
-          expert_view(check) + memory_view(terminal, check);
-  if (checked.kernels) text += kernel_view(terminal, *checked.kernels, checked.kernel_rows);
+  write_time(out, check);
+  write_rate(out, check, checked.predicted);
+  if (check.skipped > 0) {
+    out.line("  skipped    {} of {} steps, because gradients overflowed", check.skipped,
+             std::max(check.skipped, check.iterations));
+  }
+  write_experts(out, check);
+  write_log_memory(out, check);
+  if (checked.kernels) write_kernels(out, *checked.kernels, checked.kernel_rows);
   if (!check.findings.empty()) {
-    text += "\n" + heading(terminal, "WHY", check.findings.size() > 1 ? "largest cause first" : "");
+    out.heading("WHY", check.findings.size() > 1 ? "largest cause first" : "");
     for (const Finding& finding : check.findings) {
-      text += fmt::format("  {}: {}\n", terminal.paint(name_of(finding.cause), Ink::kBold),
-                          printable(finding.evidence));
+      out.line("  {}: {}", out.bold(name_of(finding.cause)), printable(finding.evidence));
     }
   }
-  return text + causes_view(terminal, checked) + next_view(terminal, checked);
+  write_causes(out, checked);
+  write_next(out, check);
 }
 
 struct PlanOfLog {
@@ -150,6 +136,7 @@ struct PlanOfLog {
 
 // Returns the plan of the second argument or --plan, else that of the arguments in the log.
 Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) {
+  if (arguments.plan) return PlanOfLog{*arguments.plan, false};
   const bool named = arguments.has("--plan");
   if (arguments.more.size() > (named ? 0U : 1U)) {
     return option_error("--plan", "more than one plan is given",
@@ -187,7 +174,7 @@ Status check_gaps(const LogCheck& check, double most) {
 
 }  // namespace
 
-Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
+Result<Answer> run_check_log(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.positional.empty()) {
     return bad_input("no log was given", "check-log", "tpsim check-log training.log plan.json");
   }
@@ -206,9 +193,11 @@ Status run_check_log(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY(request.scenario, scenario_request(arguments, plan.file));
   }
   TPSIM_TRY(const CheckedLog checked, check_log_answer(request));
-  TPSIM_TRY_STATUS(print(terminal, arguments.has("--json") ? to_text(check_log_json(checked))
-                                                           : check_text(terminal, checked)));
-  return most ? check_gaps(checked.check, *most) : Ok{};
+  Answer answer = answered(
+      arguments, terminal, [&] { return check_log_json(checked); },
+      [&](TextReport& out) { write_check(out, checked); });
+  if (most) answer.outcome = check_gaps(checked.check, *most);
+  return answer;
 }
 
 }  // namespace tpsim::cli

@@ -202,7 +202,7 @@ struct Parser {
 CommandLine help_of(const CLI::App& app) {
   std::string text = app.help();
   if (!text.ends_with('\n')) text += '\n';
-  return Printout{std::move(text)};
+  return Answer{.text = std::move(text)};
 }
 
 // Rewrites arguments before parsing: `tpsim help plan` to `tpsim plan --help`, and option names of
@@ -235,14 +235,14 @@ Result<CommandLine> parse_command_line(int argc, const char* const* argv) {
   std::vector<const char*> pointers;
   for (const std::string& word : words) pointers.push_back(word.c_str());
   if (words.size() > 1 && words[1] == "man" && words.back() == "--help") {
-    return CommandLine(Printout{manual_page(), false});
+    return CommandLine(Answer{.text = manual_page(), .is_prose = false});
   }
   TPSIM_TRY_STATUS(check_command(static_cast<int>(pointers.size()), pointers.data()));
   Parser parser;
   try {
     TPSIM_TRY_STATUS(parser.parse(static_cast<int>(pointers.size()), pointers.data()));
   } catch (const CLI::CallForVersion&) {
-    return CommandLine(Printout{version_text()});
+    return CommandLine(Answer{.text = version_text()});
   } catch (const CLI::CallForHelp&) {
     return help_of(parser.app);
   } catch (const CLI::ArgumentMismatch&) {

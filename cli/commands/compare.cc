@@ -10,14 +10,10 @@
 #include "app/scenario/fit.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
-#include "cli/options/table.h"
 #include "cli/options/values.h"
-#include "cli/options/wrapping.h"
-#include "cli/views/plan_view.h"
 #include "core/base/files.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
-#include "core/json/json_document.h"
 #include "gui/draw/comparison_picture.h"
 
 namespace tpsim::cli {
@@ -84,8 +80,8 @@ std::vector<PlanDifference> terms(const std::vector<ComparedPlan>& all) {
   return lines;
 }
 
-std::string table_of(const Terminal& terminal, const std::vector<ComparedPlan>& all,
-                     const std::vector<PlanDifference>& lines) {
+void write_table(TextReport& out, const std::vector<ComparedPlan>& all,
+                 const std::vector<PlanDifference>& lines) {
   std::vector<Column> columns = {{"", Align::kLeft}};
   for (const ComparedPlan& one : all) {
     columns.push_back({printable(std::filesystem::path(one.file).stem().string())});
@@ -96,33 +92,27 @@ std::string table_of(const Terminal& terminal, const std::vector<ComparedPlan>& 
     for (const std::string& value : line.values) row.emplace_back(printable(value));
     table.add_row(std::move(row));
   }
-  return table.text(terminal);
+  out.table(table);
 }
 
-// Returns one line for each plan that does not fit in memory.
-std::string fit_view(const Terminal& terminal, const std::vector<ComparedPlan>& all) {
-  std::string text;
+void write_comparison(TextReport& out, const CompareAnswer& answer) {
+  const std::vector<ComparedPlan>& all = answer.plans;
+  out.heading("PREDICTED");
+  write_table(out, all, results(answer));
   for (const ComparedPlan& one : all) {
     const Prediction& predicted = one.run.predicted;
     if (fits_in_memory(predicted)) continue;
-    text += "  " + wrapped(fmt::format("{} does not fit: it {}", printable(one.file),
-                                       misfit_text(predicted, kRefusedChance)),
-                           terminal.room(2, 98), 2);
-    text += "\n";
+    out.prose(fmt::format("{} does not fit: it {}", printable(one.file),
+                          misfit_text(predicted, kRefusedChance)));
   }
-  return text;
-}
-
-std::string compare_text(const Terminal& terminal, const CompareAnswer& answer) {
-  const std::vector<ComparedPlan>& all = answer.plans;
-  std::string text = heading(terminal, "PREDICTED") + table_of(terminal, all, results(answer));
-  text += fit_view(terminal, all);
-  const std::vector<PlanDifference>& differing = answer.differences;
-  text += "\n" + heading(terminal, "WHAT DIFFERS");
-  text +=
-      differing.empty() ? "  nothing: the plans are equal\n" : table_of(terminal, all, differing);
-  text += "\n" + heading(terminal, "TERMS", "seconds of a step");
-  return text + table_of(terminal, all, terms(all));
+  out.heading("WHAT DIFFERS");
+  if (answer.differences.empty()) {
+    out.line("  nothing: the plans are equal");
+  } else {
+    write_table(out, all, answer.differences);
+  }
+  out.heading("TERMS", "seconds of a step");
+  write_table(out, all, terms(all));
 }
 
 Status draw(const std::string& path, const std::vector<ComparedPlan>& all) {
@@ -135,18 +125,20 @@ Status draw(const std::string& path, const std::vector<ComparedPlan>& all) {
 
 }  // namespace
 
-Status run_compare(const Arguments& arguments, const Terminal& terminal) {
+Result<Answer> run_compare(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(check_plot(arguments));
   TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));
   TPSIM_TRY(const std::vector<ScenarioRequest> requests, compare_requests(arguments));
-  TPSIM_TRY(const CompareAnswer answer, compare_answer(requests));
-  TPSIM_TRY_STATUS(print(terminal, arguments.has("--json") ? to_text(compare_json(answer))
-                                                           : compare_text(terminal, answer)));
-  if (arguments.has("--plot")) TPSIM_TRY_STATUS(draw(*arguments["--plot"], answer.plans));
-  for (const ComparedPlan& one : answer.plans) {
-    TPSIM_TRY_STATUS(check_stated_risk(accepted, one.file, one.run.predicted));
+  TPSIM_TRY(const CompareAnswer compared, compare_answer(requests));
+  Answer answer = answered(
+      arguments, terminal, [&] { return compare_json(compared); },
+      [&](TextReport& out) { write_comparison(out, compared); });
+  if (arguments.has("--plot")) answer.outcome = draw(*arguments["--plot"], compared.plans);
+  for (const ComparedPlan& one : compared.plans) {
+    if (!answer.outcome) break;
+    answer.outcome = check_stated_risk(accepted, one.file, one.run.predicted);
   }
-  return Ok{};
+  return answer;
 }
 
 }  // namespace tpsim::cli

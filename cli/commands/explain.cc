@@ -11,10 +11,8 @@
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/options/values.h"
-#include "cli/options/wrapping.h"
-#include "cli/views/explain_view.h"
+#include "cli/views/answer_views.h"
 #include "core/base/files.h"
-#include "core/json/json_document.h"
 #include "core/plan/rank_layout.h"
 #include "core/scenario/plan_json.h"
 
@@ -31,8 +29,8 @@ Result<std::size_t> passes_of(const Arguments& arguments) {
 }
 
 // Compares the program with that of the plan in --diff.
-Result<Explanation> explain_difference(const Arguments& arguments, const NamedScenario& named,
-                                       const PlannedRun& run, const Terminal& terminal) {
+Result<Answer> explain_difference(const Arguments& arguments, const SimulatedPlan& plan,
+                                  const Terminal& terminal) {
   TPSIM_TRY_STATUS(refuse(arguments, {"--after"}, "--diff compares the programs after all passes"));
   const std::string& path = *arguments["--diff"];
   TPSIM_TRY(PlanFile file, read_plan(path));
@@ -40,22 +38,24 @@ Result<Explanation> explain_difference(const Arguments& arguments, const NamedSc
                                  .origin = path,
                                  .ignore_stack_limits = arguments.has("--ignore-stack-limits")};
   TPSIM_TRY(const SimulatedPlan other, explain_answer({.scenario = scenario}));
-  LayerPricer first(named.scenario), second(other.named.scenario);
+  LayerPricer first(plan.named.scenario), second(other.named.scenario);
   const std::vector<PartDifference> parts =
-      program_differences(first, run.plan, second, other.run.plan);
-  return Explanation{program_difference_report(named, run, other, parts),
-                     program_difference_text(terminal, named, run, other, parts),
-                     plan_file_of(named, run.plan)};
+      program_differences(first, plan.run.plan, second, other.run.plan);
+  return answered(
+      arguments, terminal,
+      [&] { return program_difference_report(plan.named, plan.run, other, parts); },
+      [&](TextReport& out) { write_difference(out, plan, other, parts); });
 }
 
-Result<Explanation> explain_program(const Arguments& arguments, const NamedScenario& named,
-                                    const PlannedRun& run, const Terminal& terminal) {
-  if (arguments.has("--diff")) return explain_difference(arguments, named, run, terminal);
+Result<Answer> explain_program(const Arguments& arguments, const SimulatedPlan& plan,
+                               const Terminal& terminal) {
+  if (arguments.has("--diff")) return explain_difference(arguments, plan, terminal);
   TPSIM_TRY(const std::size_t passes, passes_of(arguments));
-  LayerPricer pricer(named.scenario);
-  const std::vector<PartProgram> programs = rank_programs(pricer, run.plan, passes);
-  return Explanation{program_report(named, run, programs),
-                     program_text(terminal, named, run, programs), plan_file_of(named, run.plan)};
+  LayerPricer pricer(plan.named.scenario);
+  const std::vector<PartProgram> programs = rank_programs(pricer, plan.run.plan, passes);
+  return answered(
+      arguments, terminal, [&] { return program_report(plan.named, plan.run, programs); },
+      [&](TextReport& out) { write_program(out, plan.named, plan.run, programs); });
 }
 
 // Writes the snapshot that --save-snapshot asks for: of the stage of --rank, else of the fullest.
@@ -72,16 +72,19 @@ Result<std::string> write_snapshot(const Arguments& arguments, const NamedScenar
                      stage, printable(path));
 }
 
-Result<Explanation> explain_memory(const Arguments& arguments, const NamedScenario& named,
-                                   const PlannedRun& run, const Terminal& terminal) {
+Result<Answer> explain_memory(const Arguments& arguments, const SimulatedPlan& plan,
+                              const Terminal& terminal) {
+  const auto& [named, run] = plan;
   TPSIM_TRY(const std::int64_t rank,
             integer_of(arguments, "--rank", 0, {0, gpu_count(run.plan) - 1}));
   const MemoryRequest request{{named, run}, arguments["--snapshot"].value_or(""), rank};
-  TPSIM_TRY(const MemoryAnswer answer, memory_answer(request));
-  TPSIM_TRY(const std::string wrote, write_snapshot(arguments, named, run.plan, answer, request));
-  return Explanation{memory_report(named, run, answer),
-                     memory_text(terminal, named, run, answer) + wrote,
-                     plan_file_of(named, run.plan)};
+  TPSIM_TRY(const MemoryAnswer memory, memory_answer(request));
+  TPSIM_TRY(const std::string wrote, write_snapshot(arguments, named, run.plan, memory, request));
+  Answer answer = answered(
+      arguments, terminal, [&] { return memory_report(plan.named, plan.run, memory); },
+      [&](TextReport& out) { write_peak_memory(out, plan.named, plan.run, memory); });
+  if (!arguments.has("--json")) answer.text += wrote;
+  return answer;
 }
 
 // Refuses options that have no effect without --program or --memory.
@@ -93,18 +96,22 @@ Status check_details(const Arguments& arguments) {
   return refuse(arguments, {"--snapshot", "--save-snapshot", "--rank"}, "add --memory");
 }
 
-// Returns what --memory or --program asks for, else the terms of the step.
-Result<Explanation> explain_plan(const Arguments& arguments, const NamedScenario& named,
-                                 const PlannedRun& run, const Terminal& terminal,
-                                 const std::string& heading = "") {
-  if (arguments.has("--memory")) return explain_memory(arguments, named, run, terminal);
-  if (arguments.has("--program")) return explain_program(arguments, named, run, terminal);
-  return Explanation{explain_report(named, run), heading + explanation_text(terminal, named, run),
-                     plan_file_of(named, run.plan)};
+// Returns what --memory or --program asks for, else the terms of the step, after the row of a table
+// that the plan comes from.
+Result<Answer> explain_plan(const Arguments& arguments, const SimulatedPlan& plan,
+                            const Terminal& terminal, const ExplainedRow* row = nullptr) {
+  if (arguments.has("--memory")) return explain_memory(arguments, plan, terminal);
+  if (arguments.has("--program")) return explain_program(arguments, plan, terminal);
+  return answered(
+      arguments, terminal, [&] { return explain_report(plan.named, plan.run); },
+      [&](TextReport& out) {
+        if (row != nullptr) write_row(out, *row);
+        write_explanation(out, plan.named, plan.run);
+      });
 }
 
-Result<Explanation> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
-                                const Terminal& terminal) {
+Result<Answer> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
+                           const Terminal& terminal) {
   constexpr Opt kOfRows[] = {"--runs",      "--row",      "--cluster",       "--stack", "--profile",
                              "--node-gbps", "--program",  "--after",         "--diff",  "--memory",
                              "--rank",      "--snapshot", "--save-snapshot", "--json"};
@@ -122,28 +129,36 @@ Result<Explanation> explain_row(const Arguments& arguments, const std::optional<
   }
   TPSIM_TRY(const RunsRequest request, runs_request(arguments));
   TPSIM_TRY(const ExplainedRow row, explained_row(request));
-  return explain_plan(arguments, row.named, row.planned, terminal, row_view(terminal, row));
+  return explain_plan(arguments, {row.named, row.planned}, terminal, &row);
 }
 
-Result<Explanation> explain_why_not(ExplainRequest request, const Terminal& terminal) {
+Result<Answer> explain_why_not(const Arguments& arguments, ExplainRequest request,
+                               const Terminal& terminal) {
   ProgressBar progress(terminal, "searching");
   request.search->progress = progress.shower();
-  TPSIM_TRY(const WhyNotAnswer answer, why_not_answer(request));
-  return Explanation{why_not_json(answer.why_not), why_not_text(terminal, answer),
-                     plan_file_of(answer.named, answer.why_not.best.plan)};
+  TPSIM_TRY(const WhyNotAnswer found, why_not_answer(request));
+  Answer answer = answered(
+      arguments, terminal, [&] { return why_not_json(found.why_not); },
+      [&](TextReport& out) { write_why_not(out, found); });
+  answer.plans = {plan_file_of(found.named, found.why_not.best.plan)};
+  return answer;
 }
 
-Result<Explanation> explain_what_if(const ExplainRequest& request, const Terminal& terminal) {
+Result<Answer> explain_what_if(const Arguments& arguments, const ExplainRequest& request,
+                               const Terminal& terminal) {
   ProgressBar progress(terminal, "searching with other hardware");
-  TPSIM_TRY(const WhatIfAnswer answer, what_if_answer(request, progress.shower()));
-  return Explanation{what_if_json(answer), what_if_text(terminal, answer),
-                     plan_file_of(answer.named, answer.run.plan)};
+  TPSIM_TRY(const WhatIfAnswer found, what_if_answer(request, progress.shower()));
+  Answer answer = answered(
+      arguments, terminal, [&] { return what_if_json(found); },
+      [&](TextReport& out) { write_what_if(out, found); });
+  answer.plans = {plan_file_of(found.named, found.run.plan)};
+  return answer;
 }
 
 }  // namespace
 
-Result<Explanation> explain(const Arguments& arguments, const std::optional<PlanFile>& file,
-                            const Terminal& terminal) {
+Result<Answer> run_explain(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY_STATUS(check_details(arguments));
   if (arguments.has("--runs")) return explain_row(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, {"--row"}, "add --runs: the option names a row of its table"));
@@ -156,18 +171,14 @@ Result<Explanation> explain(const Arguments& arguments, const std::optional<Plan
         refuse(arguments, {"--why-not", "--what-if"}, "give either this option or --memory"));
   }
   TPSIM_TRY(ExplainRequest request, explain_request(arguments, file));
-  if (arguments.has("--why-not")) return explain_why_not(std::move(request), terminal);
+  if (arguments.has("--why-not")) return explain_why_not(arguments, request, terminal);
   ProgressBar progress(terminal, "searching");
   if (request.search) request.search->progress = progress.shower();
-  if (arguments.has("--what-if")) return explain_what_if(request, terminal);
-  TPSIM_TRY(const SimulatedPlan answer, explain_answer(request));
-  return explain_plan(arguments, answer.named, answer.run, terminal);
-}
-
-Status run_explain(const Arguments& arguments, const Terminal& terminal) {
-  TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  TPSIM_TRY(const Explanation answer, explain(arguments, file, terminal));
-  return print(terminal, arguments.has("--json") ? to_text(answer.document) : answer.text);
+  if (arguments.has("--what-if")) return explain_what_if(arguments, request, terminal);
+  TPSIM_TRY(const SimulatedPlan plan, explain_answer(request));
+  TPSIM_TRY(Answer answer, explain_plan(arguments, plan, terminal));
+  answer.plans = {plan_file_of(plan.named, plan.run.plan)};
+  return answer;
 }
 
 }  // namespace tpsim::cli

@@ -14,7 +14,6 @@
 #include "cli/options/wrapping.h"
 #include "core/base/files.h"
 #include "core/base/standard_streams.h"
-#include "core/json/json_document.h"
 #include "frameworks/launch/judged_export.h"
 
 namespace tpsim::cli {
@@ -105,7 +104,7 @@ Status check_by_framework(const Arguments& arguments, const ExportAnswer& answer
 
 }  // namespace
 
-Status run_export(const Arguments& arguments, const Terminal& terminal) {
+Result<Answer> run_export(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(launch_stack_of(arguments, "--to"));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (!file) {
@@ -113,17 +112,22 @@ Status run_export(const Arguments& arguments, const Terminal& terminal) {
                      "tpsim plan ... --save plan.json writes one");
   }
   TPSIM_TRY(const ExportRequest request, export_request(arguments, *file));
-  TPSIM_TRY(const ExportAnswer answer, export_answer(request));
+  TPSIM_TRY(const ExportAnswer written, export_answer(request));
   const bool json = arguments.has("--json");
-  if (!json && (answer.refused || !arguments.has("--quiet"))) say_losses(answer);
-  if (json) TPSIM_TRY_STATUS(print(to_text(export_json(answer))));
-  if (answer.refused) return *answer.refused;
-  if (arguments.has("--check")) TPSIM_TRY_STATUS(check_by_framework(arguments, answer, *file));
-  if (arguments.has("-o")) {
-    TPSIM_TRY(const std::string said, write_all(*arguments["-o"], answer.files));
-    return print(json ? "" : said);
-  }
-  return print(json ? "" : files_text(terminal, answer.files));
+  if (!json && (written.refused || !arguments.has("--quiet"))) say_losses(written);
+  Answer answer{.is_prose = false};
+  if (json) answer.document = export_json(written);
+  answer.outcome = [&]() -> Status {
+    if (written.refused) return *written.refused;
+    if (arguments.has("--check")) TPSIM_TRY_STATUS(check_by_framework(arguments, written, *file));
+    if (arguments.has("-o")) {
+      TPSIM_TRY(answer.text, write_all(*arguments["-o"], written.files));
+    } else {
+      answer.text = files_text(terminal, written.files);
+    }
+    return Ok{};
+  }();
+  return answer;
 }
 
 }  // namespace tpsim::cli

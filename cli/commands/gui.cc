@@ -119,7 +119,7 @@ Result<std::vector<std::string>> words_of(const Arguments& arguments, const fs::
 
 }  // namespace
 
-Status run_gui(const Arguments& arguments, const Terminal&) {
+Result<Answer> run_gui(const Arguments& arguments, const Terminal&) {
   TPSIM_TRY(const fs::path program, gui_program("tpsim gui"));
   TPSIM_TRY(std::vector<std::string> words, words_of(arguments, program));
   execv(program.c_str(), argv_of(words).data());

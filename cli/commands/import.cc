@@ -7,7 +7,6 @@
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/options/values.h"
-#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "core/base/standard_streams.h"
 #include "core/scenario/plan_contents.h"
@@ -43,14 +42,6 @@ Result<PlannedRun> predicted_run(const PlanFile& file) {
   return std::move(answer.run);
 }
 
-// Returns the predicted step and memory of the plan, or the reason why it cannot be predicted.
-std::string headline_of(const Terminal& terminal, const Result<PlannedRun>& run) {
-  if (run.ok()) return headline_view(terminal, run->predicted);
-  return wrapped(printable(fmt::format("the plan cannot be predicted: {}", to_string(run.error()))),
-                 terminal.room(2, 100), 2) +
-         "\n";
-}
-
 Status check_risk(const Arguments& arguments, const PlanFile& file, const Result<PlannedRun>& run) {
   TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));
   if (!accepted.max_oom) return Ok{};
@@ -58,32 +49,44 @@ Status check_risk(const Arguments& arguments, const PlanFile& file, const Result
   return check_stated_risk(accepted, short_name(file.plan), run->predicted);
 }
 
-}  // namespace
-
-Status run_import(const Arguments& arguments, const Terminal& terminal) {
-  TPSIM_TRY(const ImportRequest request, import_request(arguments));
-  TPSIM_TRY(const ImportAnswer answer, import_answer(request));
-  const PlanFile& file = answer.file;
-  const bool saves = arguments.has("--save");
-  if (saves) TPSIM_TRY_STATUS(save_with_contents(*arguments["--save"], file));
-  say_remarks(arguments, answer);
-  if (arguments.has("--json")) {
-    TPSIM_TRY_STATUS(print(to_json(file)));
-    if (!arguments.has("--max-oom")) return Ok{};
-    return check_risk(arguments, file, predicted_run(file));
-  }
-  std::string text = heading(terminal, "PLAN", file.model.name) + plan_view(terminal, file.plan);
+void write_import(TextReport& out, const Arguments& arguments, const PlanFile& file,
+                  const Result<PlannedRun>& run) {
+  out.heading("PLAN", file.model.name);
+  write_plan(out, file.plan);
+  out.blank();
   // Launch files do not name the cluster, so the cluster is a default unless an option names it.
   const bool named = arguments.has("--cluster") || arguments.has("--profile");
-  text += fmt::format("\n  for {}{} ({}, {})\n", printable(file.cluster),
-                      named ? "" : " (default; name yours with --cluster)", printable(file.profile),
-                      printable(file.stack));
-  if (!file.parts.empty()) text += fmt::format("  with {}\n", to_string(file.parts));
-  const Result<PlannedRun> run = predicted_run(file);
-  text += "\n" + headline_of(terminal, run);
-  if (saves) text += fmt::format("\nwrote the plan to {}\n", printable(*arguments["--save"]));
-  TPSIM_TRY_STATUS(print(terminal, text));
-  return check_risk(arguments, file, run);
+  out.line("  for {}{} ({}, {})", printable(file.cluster),
+           named ? "" : " (default; name yours with --cluster)", printable(file.profile),
+           printable(file.stack));
+  if (!file.parts.empty()) out.line("  with {}", to_string(file.parts));
+  out.blank();
+  if (run.ok()) {
+    write_headline(out, run->predicted);
+  } else {
+    out.note(printable("the plan cannot be predicted: " + to_string(run.error())));
+  }
+  if (!arguments.has("--save")) return;
+  out.blank();
+  out.line("wrote the plan to {}", printable(*arguments["--save"]));
+}
+
+}  // namespace
+
+Result<Answer> run_import(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY(const ImportRequest request, import_request(arguments));
+  TPSIM_TRY(const ImportAnswer imported, import_answer(request));
+  const PlanFile& file = imported.file;
+  if (arguments.has("--save")) TPSIM_TRY_STATUS(save_with_contents(*arguments["--save"], file));
+  say_remarks(arguments, imported);
+  std::optional<Result<PlannedRun>> run;
+  if (!arguments.has("--json") || arguments.has("--max-oom")) run = predicted_run(file);
+  Answer answer = answered(
+      arguments, terminal, [&] { return plan_file_to_json(file); },
+      [&](TextReport& out) { write_import(out, arguments, file, *run); });
+  answer.plans = {file};
+  if (run) answer.outcome = check_risk(arguments, file, *run);
+  return answer;
 }
 
 }  // namespace tpsim::cli

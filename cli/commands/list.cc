@@ -11,11 +11,8 @@
 
 #include "campaigns/assumptions.h"
 #include "cli/commands/commands.h"
-#include "cli/options/table.h"
-#include "cli/options/wrapping.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
-#include "core/json/json_document.h"
 #include "core/json/json_value.h"
 #include "core/scenario/catalogue.h"
 #include "core/scenario/model_index.h"
@@ -198,7 +195,7 @@ Result<std::vector<std::string>> names_in_order(const Catalogue& catalogue, cons
 
 }  // namespace
 
-Status run_list(const Arguments& arguments, const Terminal& terminal) {
+Result<Answer> run_list(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const ListKind chosen, chosen_kind(arguments.positional));
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   Listing listing{Table(columns_of(chosen.columns))};
@@ -220,10 +217,12 @@ Status run_list(const Arguments& arguments, const Terminal& terminal) {
                                  fmt::join(arguments.more, "' or '")),
                      "list", fmt::format("tpsim list {} shows all names", chosen.name));
   }
-  if (!arguments.has("--json")) return print(listing.table.text(terminal));
-  return print(to_text(json_object({{"version", "tpsim-list/1"},
-                                    {"kind", chosen.name},
-                                    {"entries", std::move(listing.entries)}})));
+  if (!arguments.has("--json")) {
+    return Answer{.text = listing.table.text(terminal), .is_prose = false};
+  }
+  return Answer{.document = json_object({{"version", "tpsim-list/1"},
+                                         {"kind", chosen.name},
+                                         {"entries", std::move(listing.entries)}})};
 }
 
 }  // namespace tpsim::cli

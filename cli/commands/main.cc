@@ -8,6 +8,7 @@
 #include "cli/commands/program.h"
 #include "core/base/standard_streams.h"
 #include "ranks/launcher.h"
+#include "ranks/process_signals.h"
 
 namespace {
 
@@ -21,6 +22,9 @@ bool has_ranks(const Arguments& arguments) {
   return tpsim::cli::takes(arguments.command, "--device") && !predicts;
 }
 
+constexpr const char* kRemedy =
+    "with --state DIR the same command continues from the last saved step";
+
 int run(int argc, char** argv) {
   using namespace tpsim;
   using namespace tpsim::cli;
@@ -32,7 +36,7 @@ int run(int argc, char** argv) {
   if (arguments == nullptr || !has_ranks(*arguments)) return run_here();
   const bool on_gpus = (*arguments)["--device"] == "cuda";
   if (started_by_mpi_launcher() && (!on_gpus || mpi_program_is_here())) {
-    return supervised(fmt::format("the process of rank {}", rank_given_by_launcher()),
+    return supervised(fmt::format("the process of rank {}", rank_given_by_launcher()), kRemedy,
                       [&] { return run_as_mpi_rank(argv); });
   }
   // GPU ranks may use any launcher. CPU ranks need MPI: refuse to run as a task that cannot connect
@@ -40,7 +44,7 @@ int run(int argc, char** argv) {
   const auto task = lone_task(process_environment);
   if (task && !on_gpus) return refuse_lone_task(*task);
   if (arguments->command != Command::kRun) return run_here();
-  return supervised("the process of the ranks", run_here);
+  return supervised("the process of the ranks", kRemedy, run_here);
 }
 
 }  // namespace

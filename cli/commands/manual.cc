@@ -227,9 +227,10 @@ std::string manual_page() {
          "no plan fits, 4 something is missing on this machine, 1 a bug.\n";
 }
 
-Status run_completion(const Arguments& arguments, const Terminal&) {
-  TPSIM_TRY(const std::string script, completion_script(arguments.positional));
-  return print(script);
+Result<Answer> run_completion(const Arguments& arguments, const Terminal&) {
+  Answer answer{.is_prose = false};
+  TPSIM_TRY(answer.text, completion_script(arguments.positional));
+  return answer;
 }
 
 std::string version_text() {

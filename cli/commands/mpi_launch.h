@@ -1,8 +1,5 @@
-// Executes tpsim-mpi in place of tpsim, and runs work in a supervised child process.
+// Executes tpsim-mpi in place of tpsim.
 #pragma once
-
-#include <functional>
-#include <string>
 
 #include "cli/commands/program.h"
 #include "core/base/result.h"
@@ -24,12 +21,5 @@ int report_once(const Error& error, ErrorOutput output = ErrorOutput::kText);
 // Reports the error of a process that a launcher started but that cannot connect to the other
 // processes. The first process prints the reason. Returns the exit code.
 int refuse_lone_task(const LoneTask& task);
-
-// Runs `work` in a child process and returns the child's exit code. If a signal kills the child, as
-// when memory runs out, reports that on stderr with `name` and returns 128 + signal number.
-//
-// SIGINT and SIGTERM are forwarded to the child and not reported. If this process dies, the child
-// is killed.
-int supervised(const std::string& name, const std::function<int()>& work);
 
 }  // namespace tpsim::cli

@@ -13,14 +13,11 @@
 #include "campaigns/assumptions.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
-#include "cli/options/table.h"
 #include "cli/options/values.h"
-#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "core/base/files.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
-#include "core/json/json_document.h"
 #include "core/scenario/catalogue.h"
 #include "core/scenario/plan_contents.h"
 #include "gui/views/plan_picture.h"
@@ -57,16 +54,15 @@ bool has_assumptions(const std::string& cluster) {
   return std::find(names.begin(), names.end(), assumptions_name_of(cluster)) != names.end();
 }
 
-// Returns commands that continue from the saved plan.
-std::string next_view(const Terminal& terminal, const Arguments& arguments,
-                      const std::string& cluster, std::optional<LaunchStack> launcher) {
-  const std::string file = arguments.has("--save") ? *arguments["--save"] : "plan.json";
-  const std::string quoted = shell_quoted(file);
+// Writes commands that continue from the saved plan.
+void write_next(TextReport& out, const Arguments& arguments, const std::string& cluster,
+                std::optional<LaunchStack> launcher) {
+  const std::string quoted = shell_quoted(arguments["--save"].value_or("plan.json"));
   const std::string program = printable(arguments.program);
-  std::string text = heading(terminal, "NEXT");
+  const std::size_t columns = out.terminal().columns;
+  out.heading("NEXT");
   const auto add = [&](const std::string& command) {
-    const std::string line = "  " + command;
-    text += (terminal.columns == 0 ? line : continued(line, terminal.columns)) + "\n";
+    out.line("{}", columns == 0 ? "  " + command : continued("  " + command, columns));
   };
   if (!arguments.has("--save")) {
     add(fmt::format("{} --save {}", printable(arguments.command_line), quoted));
@@ -80,30 +76,26 @@ std::string next_view(const Terminal& terminal, const Arguments& arguments,
   if (has_assumptions(cluster)) {
     add(fmt::format("{} campaign {} --tokens 1T   # days, energy, money", program, quoted));
   }
-  return text;
 }
 
-// Returns the table of plans and the reasons for excluded plans. Ties are marked only if the
+// Writes the table of plans and the reasons for excluded plans. Ties are marked only if the
 // objective is time.
-std::string ranking(const Terminal& terminal, const NamedScenario& named, const SearchSpace& space,
-                    const SearchResult& found, bool shows_front) {
+void write_plans(TextReport& out, const PlanAnswer& answer, bool shows_front) {
+  const auto& [named, space, found, drawn, possible] = answer;
   const UsedColumns used = shows_front ? UsedColumns{} : used_columns(named, space, found);
   const bool marks_ties =
       !shows_front && space.objective == Objective::kTime && found.plans.size() > 1;
-  std::string text =
-      heading(terminal, "RANKING",
-              std::string("TFLOP/s per GPU: hw counts recompute, model does not") +
-                  (marks_ties ? "; =: not distinguishable from the best" : "") + used.note);
-  text += ranking_view(terminal, found.plans, marks_ties, used);
-  if (found.pruned.empty()) return text;
-  const std::string reasons = "ruled out: " + pruned_text(found);
-  return text + "  " + terminal.paint(wrapped(reasons, terminal.room(2, 98), 2), Ink::kDim) + "\n";
+  out.heading("RANKING", std::string("TFLOP/s per GPU: hw counts recompute, model does not") +
+                             (marks_ties ? "; =: not distinguishable from the best" : "") +
+                             used.note);
+  write_ranking(out, found.plans, marks_ties, used);
+  if (!found.pruned.empty()) out.prose("ruled out: " + pruned_text(found), Ink::kDim);
 }
 
-// Returns the text that states how many combinations were excluded, bounded and simulated, and that
-// no other combination can be better.
-std::string certificate(const Terminal& terminal, const NamedScenario& named,
-                        const SearchSpace& space, const SearchResult& found) {
+// States how many combinations were excluded, bounded and simulated, and that no other combination
+// can be better.
+void write_certificate(TextReport& out, const PlanAnswer& answer) {
+  const SearchResult& found = answer.found;
   const char* left_out = found.offload_left_out
                              ? " Plans with an offloaded optimizer were not searched (--offload "
                                "none,optimizer includes them)."
@@ -113,13 +105,13 @@ std::string certificate(const Terminal& terminal, const NamedScenario& named,
           ? ""
           : fmt::format("{} of them because even their best case is worse than the plans shown; ",
                         count_text(found.not_as_good));
-  const std::string claim = fmt::format(
+  out.heading("CERTIFICATE");
+  out.prose(fmt::format(
       "{} combinations: {} ruled out, {}{} fit in memory, {} of them simulated. No other "
       "combination of the searched settings can be better.{} Inputs {}",
       count_text(found.considered), count_text(found.considered - found.feasible), worse,
       count_text(found.feasible), count_text(found.simulated), left_out,
-      hash_text(named.scenario, space));
-  return heading(terminal, "CERTIFICATE") + "  " + wrapped(claim, terminal.room(2, 98), 2) + "\n";
+      hash_text(answer.named.scenario, answer.space)));
 }
 
 // Returns a remark if the best plan uses fewer GPUs than available, which is possible if the
@@ -130,24 +122,22 @@ std::string fewer_gpus_text(const SearchSpace& space, const Plan& best) {
                      count_text(space.gpus), name_of(space.objective));
 }
 
-std::string report_text(const Terminal& terminal, const Arguments& arguments,
-                        const NamedScenario& named, const SearchSpace& space,
-                        const SearchResult& found) {
+void write_report(TextReport& out, const Arguments& arguments, const PlanAnswer& answer) {
+  const auto& [named, space, found, drawn, possible] = answer;
   const PlannedRun& best = found.plans.front();
-  std::string text = scenario_view(terminal, named, best.plan) + "\n";
-  text += heading(terminal, "BEST PLAN",
-                  fmt::format("of {} considered in {}{}", count_text(found.considered),
-                              time_text(found.elapsed), fewer_gpus_text(space, best.plan)));
-  text += plan_view(terminal, best.plan);
-  text += prediction_view(terminal, best.predicted, named.scenario.profile);
-  text += tried_view(terminal, named);
-  text += assumed_view(terminal, named) + "\n";
-  text += heading(terminal, "WHERE THE STEP GOES");
-  text += breakdown_view(terminal, best.predicted, kLargestTerms) + "\n";
-  text += ranking(terminal, named, space, found, arguments.has("--pareto"));
-  text += "\n" + certificate(terminal, named, space, found);
-  return text + "\n" +
-         next_view(terminal, arguments, named.cluster, advised_export(named, best.plan));
+  write_scenario(out, named, best.plan);
+  out.heading("BEST PLAN",
+              fmt::format("of {} considered in {}{}", count_text(found.considered),
+                          time_text(found.elapsed), fewer_gpus_text(space, best.plan)));
+  write_plan(out, best.plan);
+  write_prediction(out, best.predicted, named.scenario.profile);
+  write_tried(out, named);
+  write_assumed(out, named);
+  out.heading("WHERE THE STEP GOES");
+  write_breakdown(out, best.predicted, kLargestTerms);
+  write_plans(out, answer, arguments.has("--pareto"));
+  write_certificate(out, answer);
+  write_next(out, arguments, named.cluster, advised_export(named, best.plan));
 }
 
 Status write_picture(const std::string& path, const PlanAnswer& answer) {
@@ -172,7 +162,7 @@ Result<PlanAnswer> answer_of(PlanRequest request, const Terminal& terminal) {
 
 }  // namespace
 
-Status run_plan(const Arguments& arguments, const Terminal& terminal) {
+Result<Answer> run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(check_plot(arguments));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   if (is_scaling_curve(arguments)) return run_scaling(arguments, file, terminal);
@@ -182,23 +172,24 @@ Status run_plan(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(refuse(arguments, {"--top"}, "--pareto shows the complete Pareto front"));
   }
   TPSIM_TRY(const PlanRequest request, plan_request(arguments, file));
-  TPSIM_TRY(const PlanAnswer answer, answer_of(request, terminal));
-  const auto& [named, space, found, drawn, possible] = answer;
-  const bool found_one = !found.plans.empty();
+  TPSIM_TRY(const PlanAnswer planned, answer_of(request, terminal));
+  const auto& [named, space, found, drawn, possible] = planned;
+  if (found.plans.empty()) {
+    Answer answer{.outcome = nothing_fits(named.scenario, space, found)};
+    if (arguments.has("--json")) answer.document = plan_report(named, space, found);
+    return answer;
+  }
   // Write the files before printing the report that names them.
-  if (found_one && arguments.has("--save")) {
+  if (arguments.has("--save")) {
     TPSIM_TRY_STATUS(
         save_with_contents(*arguments["--save"], plan_file_of(named, found.plans.front().plan)));
   }
-  if (found_one && arguments.has("--plot")) {
-    TPSIM_TRY_STATUS(write_picture(*arguments["--plot"], answer));
-  }
-  if (arguments.has("--json")) {
-    TPSIM_TRY_STATUS(print(to_text(plan_report(named, space, found))));
-  } else if (found_one) {
-    TPSIM_TRY_STATUS(print(terminal, report_text(terminal, arguments, named, space, found)));
-  }
-  return found_one ? Status(Ok{}) : nothing_fits(named.scenario, space, found);
+  if (arguments.has("--plot")) TPSIM_TRY_STATUS(write_picture(*arguments["--plot"], planned));
+  Answer answer = answered(
+      arguments, terminal, [&] { return plan_report(planned.named, planned.space, planned.found); },
+      [&](TextReport& out) { write_report(out, arguments, planned); });
+  for (const PlannedRun& run : found.plans) answer.plans.push_back(plan_file_of(named, run.plan));
+  return answer;
 }
 
 }  // namespace tpsim::cli

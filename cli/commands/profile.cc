@@ -7,7 +7,6 @@
 #include "cli/commands/commands.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
-#include "cli/options/wrapping.h"
 #include "core/base/date.h"
 #include "core/base/files.h"
 #include "core/base/standard_streams.h"
@@ -56,26 +55,28 @@ std::string summary(const MeasuredProfile& measured, const std::string& path) {
 }
 
 // Writes the profile of a GPU datasheet to the output file, or prints it without one.
-Status write_datasheet_profile(const Arguments& arguments) {
+Result<Answer> write_datasheet_profile(const Arguments& arguments) {
   const std::string& name = *arguments["--from-datasheet"];
   TPSIM_TRY(const DatasheetProfile made, datasheet_profile(name, arguments.words(), utc_date()));
-  if (!arguments.has("-o")) return print(made.text + "\n");
+  if (!arguments.has("-o")) return Answer{.text = made.text + "\n", .is_prose = false};
   const std::string& path = *arguments["-o"];
   TPSIM_TRY_STATUS(write_file_atomically(path, made.text + "\n"));
-  return print(fmt::format(
-      "{}: {} of {}, {} of memory at {}; it multiplies {} in addition to {}\n"
-      "no op was timed: predictions with --profile {} have the wide interval of datasheet "
-      "profiles\n"
-      "wrote {}\n",
-      printable(name), to_string(made.profile.device.matmul_peak),
-      name_of(made.profile.device.matmul_dtype), to_string(made.profile.device.memory),
-      to_string(made.profile.device.memory_bandwidth), narrow_types_text(made.profile.device),
-      name_of(made.profile.device.matmul_dtype), printable(path), printable(path)));
+  return Answer{
+      .text = fmt::format(
+          "{}: {} of {}, {} of memory at {}; it multiplies {} in addition to {}\n"
+          "no op was timed: predictions with --profile {} have the wide interval of datasheet "
+          "profiles\n"
+          "wrote {}\n",
+          printable(name), to_string(made.profile.device.matmul_peak),
+          name_of(made.profile.device.matmul_dtype), to_string(made.profile.device.memory),
+          to_string(made.profile.device.memory_bandwidth), narrow_types_text(made.profile.device),
+          name_of(made.profile.device.matmul_dtype), printable(path), printable(path)),
+      .is_prose = false};
 }
 
 }  // namespace
 
-Status run_profile(const Arguments& arguments, const Terminal& terminal) {
+Result<Answer> run_profile(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.has("--from-datasheet")) return write_datasheet_profile(arguments);
   if (!arguments.more.empty()) {
     return bad_input(fmt::format("unexpected argument '{}'", arguments.more[0]), "profile",
@@ -91,7 +92,7 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
     (what == "timing" ? timing : checking).show(share);
   };
   TPSIM_TRY(const std::optional<MeasuredProfile> measured, measured_profile(request));
-  if (!measured) return Ok{};
+  if (!measured) return Answer{};
   timing.clear();
   if (measured->too_large > 0) {
     say(fmt::format("tpsim: {} ops are too large to be timed here\n", measured->too_large));
@@ -101,7 +102,7 @@ Status run_profile(const Arguments& arguments, const Terminal& terminal) {
   for (const std::string& note : measured->notes) {
     if (!arguments.has("--quiet")) say(fmt::format("tpsim: {}\n", printable(note)));
   }
-  return print(summary(*measured, path));
+  return Answer{.text = summary(*measured, path), .is_prose = false};
 }
 
 }  // namespace tpsim::cli

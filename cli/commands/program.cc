@@ -12,8 +12,6 @@
 
 #include "app/reports/report_json.h"
 #include "cli/commands/commands.h"
-#include "cli/options/table.h"
-#include "cli/options/terminal.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
 #include "core/base/standard_streams.h"
@@ -22,28 +20,13 @@
 namespace tpsim::cli {
 namespace {
 
-Status run_command(const Arguments& arguments, const Terminal& terminal) {
-  switch (arguments.command) {
-    case Command::kPlan: return run_plan(arguments, terminal);
-    case Command::kSimulate: return run_simulate(arguments, terminal);
-    case Command::kExplain: return run_explain(arguments, terminal);
-    case Command::kProfile: return run_profile(arguments, terminal);
-    case Command::kRun: return run_training(arguments, terminal);
-    case Command::kValidate: return run_validate(arguments, terminal);
-    case Command::kCampaign: return run_campaign(arguments, terminal);
-    case Command::kExport: return run_export(arguments, terminal);
-    case Command::kImport: return run_import(arguments, terminal);
-    case Command::kCheckLog: return run_check_log(arguments, terminal);
-    case Command::kList: return run_list(arguments, terminal);
-    case Command::kGui: return run_gui(arguments, terminal);
-    case Command::kReport: return run_report(arguments, terminal);
-    case Command::kShow: return run_show(arguments, terminal);
-    case Command::kCompare: return run_compare(arguments, terminal);
-    case Command::kCalibrate: return run_calibrate(arguments, terminal);
-    case Command::kCompletion: return run_completion(arguments, terminal);
-    case Command::kCall: return run_call(arguments, terminal);
+// Prints the report, as JSON if there is a document. Returns the error that follows the report.
+Status print_answer(const Answer& answer, const Terminal& terminal) {
+  if (!answer.document.is_null()) TPSIM_TRY_STATUS(print(to_text(answer.document)));
+  if (answer.document.is_null()) {
+    TPSIM_TRY_STATUS(answer.is_prose ? print(terminal, answer.text) : print(answer.text));
   }
-  throw BugError("the command has no implementation");
+  return answer.outcome ? answer.verdict : answer.outcome;
 }
 
 // Rejects "-" (standard output) as an output file, because the report is printed there.
@@ -64,9 +47,7 @@ Status run_program(const CommandLine& line) {
   // Writing beyond the file size limit then fails with an error, like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   Terminal terminal = Terminal::detect();
-  if (const auto* printout = std::get_if<Printout>(&line)) {
-    return printout->is_prose ? print(terminal, printout->text) : print(printout->text);
-  }
+  if (const auto* text = std::get_if<Answer>(&line)) return print_answer(*text, terminal);
   const auto& arguments = std::get<Arguments>(line);
   constexpr std::array<std::string_view, 3> kWhen = {"auto", "always", "never"};
   TPSIM_TRY(const std::vector<std::size_t> when, chosen_names(arguments, "--color", kWhen));
@@ -76,7 +57,8 @@ Status run_program(const CommandLine& line) {
   if (arguments.has("--quiet")) terminal.progress = terminal.lines = false;
   // Output that other programs read is not wrapped.
   if (arguments.has("--json") || arguments.has("--markdown")) terminal.columns = 0;
-  return run_command(arguments, terminal);
+  TPSIM_TRY(const Answer answer, row_of(arguments.command).run(arguments, terminal));
+  return print_answer(answer, terminal);
 }
 
 ErrorOutput error_output(int argc, const char* const* argv) {

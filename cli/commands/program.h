@@ -6,18 +6,14 @@
 #include <string>
 #include <variant>
 
+#include "cli/commands/commands.h"
 #include "cli/options/options.h"
 #include "core/base/result.h"
 
 namespace tpsim::cli {
 
-// Text to print instead of running a command: --help, --version, and tpsim without arguments.
-struct Printout {
-  std::string text;
-  bool is_prose = true;  // false for input of another program, such as a manual page
-};
-
-using CommandLine = std::variant<Arguments, Printout>;
+// A command, or the text to print instead: --help, --version, and tpsim without arguments.
+using CommandLine = std::variant<Arguments, Answer>;
 
 // Parses the command line. Fails for an unknown command or option, an option of another command, or
 // a missing value, and suggests the nearest valid choice.

@@ -8,7 +8,6 @@
 
 #include "cli/commands/commands.h"
 #include "cli/options/values.h"
-#include "cli/options/wrapping.h"
 #include "core/base/files.h"
 #include "core/base/shipped_data.h"
 #include "core/json/json_document.h"
@@ -94,7 +93,7 @@ Result<JsonValue> files_of(const Shown& shown, const std::string& measured) {
 
 }  // namespace
 
-Status run_report(const Arguments& arguments, const Terminal&) {
+Result<Answer> run_report(const Arguments& arguments, const Terminal&) {
   if (!arguments.has("--html")) {
     return option_error("--html", "the file name of the page is missing",
                         "write --html report.html");
@@ -112,8 +111,9 @@ Status run_report(const Arguments& arguments, const Terminal&) {
   page.replace(place, kPlaceOfFiles.size(), inside_script(to_text(files)));
   const std::string& path = *arguments["--html"];
   TPSIM_TRY_STATUS(write_file_atomically(path, page));
-  return print(fmt::format("wrote {} ({:.2f} MB): open it in any browser\n", printable(path),
-                           static_cast<double>(page.size()) / 1e6));
+  return Answer{.text = fmt::format("wrote {} ({:.2f} MB): open it in any browser\n",
+                                    printable(path), static_cast<double>(page.size()) / 1e6),
+                .is_prose = false};
 }
 
 }  // namespace tpsim::cli

@@ -5,20 +5,19 @@
 #include <atomic>
 #include <cmath>
 #include <csignal>
-#include <ctime>
 #include <optional>
 
 #include "app/reports/times_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
-#include "cli/options/wrapping.h"
 #include "core/base/leading_number.h"
 #include "core/base/standard_streams.h"
 #include "core/json/json_document.h"
 #include "core/model/model_support.h"
 #include "devices/local_devices.h"
 #include "devices/memory_check.h"
+#include "ranks/process_signals.h"
 #include "reference_model/training/training.h"
 
 namespace tpsim::cli {
@@ -234,53 +233,17 @@ Terminal beside(Terminal terminal, bool json) {
   return terminal;
 }
 
-// The first SIGINT or SIGTERM requests a stop after the current step.
-std::atomic<int> first_signal{0};
-std::atomic<std::time_t> arrived_at{0};
-
-static_assert(std::atomic<std::time_t>::is_always_lock_free, "used in a signal handler");
-
-std::time_t seconds_now() {
-  timespec now = {};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec;
-}
-
-void note(int signal) {
-  int none = 0;
-  if (first_signal.compare_exchange_strong(none, signal)) {
-    arrived_at.store(seconds_now());
-  } else if (seconds_now() - arrived_at.load() > 1) {
-    ::_exit(128 + signal);
-  }
-}
-
-// Installs the handlers. A second signal within a second is ignored, because terminals, timeout(1)
-// and batch systems send signals several times. A later one ends the process at once.
-void catch_stop_signals() {
-  struct sigaction action = {};
-  action.sa_handler = note;
-  action.sa_flags = SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
-}
-
-bool stop_requested() { return first_signal.load() != 0; }
-
-// Returns the error kind, which sets the exit code, for the signal that stopped the run.
-ErrorKind stop_kind() {
-  return first_signal.load() == SIGINT ? ErrorKind::kInterrupted : ErrorKind::kTerminated;
-}
-
 Error stopped_error(const TrainingRun& run, std::int64_t done) {
-  const char* signal = stop_kind() == ErrorKind::kInterrupted ? "SIGINT" : "SIGTERM";
+  const bool interrupted = stop_signal() == SIGINT;
   std::string saved;
   if (run.save_every > 0) {
     saved = fmt::format("the state is saved in {}; the same command continues from there",
                         run.state_folder.string());
   }
-  return Error{stop_kind(),
-               fmt::format("stopped by {} after step {} of {}", signal, done, run.steps), "",
-               std::move(saved)};
+  return Error{interrupted ? ErrorKind::kInterrupted : ErrorKind::kTerminated,
+               fmt::format("stopped by {} after step {} of {}", interrupted ? "SIGINT" : "SIGTERM",
+                           done, run.steps),
+               "", std::move(saved)};
 }
 
 constexpr const char* kRandomTokens =
@@ -288,7 +251,7 @@ constexpr const char* kRandomTokens =
 
 }  // namespace
 
-Status run_training(const Arguments& arguments, const Terminal& terminal) {
+Result<Answer> run_training(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY(const Prepared prepared, prepare(arguments));
   const TrainingRun& run = prepared.run;
   if (arguments.has("--rank")) {
@@ -325,7 +288,7 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
                                 [&](const std::string& note) {
                                   if (!quiet) print_note(note);
                                 },
-                            .should_stop = [&] { return stop_requested() || !is_heard; }};
+                            .should_stop = [&] { return stop_signal() != 0 || !is_heard; }};
   const auto ranks = static_cast<int>(gpu_count(run.plan));
   const DeviceRankBody body = [&](World& world, Device& own) -> Status {
     TPSIM_TRY_STATUS(memory.launched(world, own, run.plan));
@@ -339,15 +302,18 @@ Status run_training(const Arguments& arguments, const Terminal& terminal) {
     return train(world, own, run, prepared.tokens, report_first, hooks);
   };
   TPSIM_TRY_STATUS(run_ranks(devices, ranks, body));
-  if (!speaks) return Ok{};
+  if (!speaks) return Answer{};
   if (!printed.ok()) return printed.error();
   const bool stopped = done > 0 && done < run.steps;
-  TPSIM_TRY_STATUS(
-      json ? printer.end(!stopped, times.times())
-           : print("\n* model FLOPs per rank and second  ** peak allocated by the first "
-                   "rank\n"));
-  if (stopped) return stopped_error(run, done);
-  return Ok{};
+  Answer answer;
+  if (stopped) answer.outcome = stopped_error(run, done);
+  if (json) {
+    TPSIM_TRY_STATUS(printer.end(!stopped, times.times()));
+  } else {
+    answer.text = "\n* model FLOPs per rank and second  ** peak allocated by the first rank\n";
+    answer.is_prose = false;
+  }
+  return answer;
 }
 
 }  // namespace tpsim::cli

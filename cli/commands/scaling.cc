@@ -6,13 +6,8 @@
 #include "app/reports/answer_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
-#include "cli/options/table.h"
-#include "cli/options/values.h"
-#include "cli/options/wrapping.h"
-#include "cli/views/plan_view.h"
 #include "core/base/files.h"
 #include "core/base/numbers.h"
-#include "core/json/json_document.h"
 #include "gui/draw/scaling_picture.h"
 
 namespace tpsim::cli {
@@ -23,8 +18,13 @@ std::string plan_text(const ScalingSize& size) {
   return size.parts.empty() ? name : name + ", " + to_string(size.parts);
 }
 
-std::string scaling_text(const Terminal& terminal, const ScalingAnswer& answer) {
+void write_scaling(TextReport& out, const ScalingAnswer& answer) {
   const NamedScenario& named = answer.named;
+  out.heading("SCALING");
+  out.prose(fmt::format("{} on {} ({}, {}); efficiency: tokens/s per GPU relative to the first row",
+                        printable(named.scenario.model.name), printable(named.cluster),
+                        printable(named.profile), printable(named.stack)));
+  out.blank();
   Table table(columns_of("GPUs|sequences|step|tokens/s|per GPU|efficiency|MFU|GiB|<best plan"));
   const ScalingSize* const first = answer.baseline();
   for (const ScalingSize& size : answer.sizes) {
@@ -39,12 +39,7 @@ std::string scaling_text(const Terminal& terminal, const ScalingAnswer& answer) 
                    percent_text(size.rate() / first->rate()), percent_text(p.mfu), gib_text(p.peak),
                    plan_text(size)});
   }
-  const std::string note =
-      fmt::format("{} on {} ({}, {}); efficiency: tokens/s per GPU relative to the first row",
-                  printable(named.scenario.model.name), printable(named.cluster),
-                  printable(named.profile), printable(named.stack));
-  return heading(terminal, "SCALING") + "  " + wrapped(note, terminal.room(2, 98), 2) + "\n\n" +
-         table.text(terminal);
+  out.table(table);
 }
 
 Status draw(const std::string& path, const ScalingAnswer& answer) {
@@ -59,25 +54,25 @@ Status draw(const std::string& path, const ScalingAnswer& answer) {
 
 }  // namespace
 
-Status run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
-                   const Terminal& terminal) {
+Result<Answer> run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
+                           const Terminal& terminal) {
   TPSIM_TRY_STATUS(refuse(arguments, {"--top", "--pareto", "--save"},
                           "with several --gpus, tpsim shows only the best plan for each number"));
   TPSIM_TRY(ScalingRequest request, scaling_request(arguments, file));
-  const Result<ScalingAnswer> answer = [&] {
-    ProgressBar progress(terminal, "searching");
-    request.search.progress = progress.shower();
-    return scaling_answer(request);
-  }();
-  if (!answer.ok()) return answer.error();
-  TPSIM_TRY_STATUS(print(terminal, arguments.has("--json") ? to_text(scaling_json(*answer))
-                                                           : scaling_text(terminal, *answer)));
-  if (answer->baseline() == nullptr) {
-    return Error{ErrorKind::kDoesNotFit, "no plan fits on any of these numbers of GPUs",
-                 row_of("--gpus").name,
-                 fmt::format("tpsim plan --gpus {} shows why", answer->sizes.back().gpus)};
+  ProgressBar progress(terminal, "searching");
+  request.search.progress = progress.shower();
+  TPSIM_TRY(const ScalingAnswer found, scaling_answer(request));
+  Answer answer = answered(
+      arguments, terminal, [&] { return scaling_json(found); },
+      [&](TextReport& out) { write_scaling(out, found); });
+  if (found.baseline() == nullptr) {
+    answer.outcome =
+        Error{ErrorKind::kDoesNotFit, "no plan fits on any of these numbers of GPUs", "--gpus",
+              fmt::format("tpsim plan --gpus {} shows why", found.sizes.back().gpus)};
+  } else if (arguments.has("--plot")) {
+    answer.outcome = draw(*arguments["--plot"], found);
   }
-  return arguments.has("--plot") ? draw(*arguments["--plot"], *answer) : Status(Ok{});
+  return answer;
 }
 
 }  // namespace tpsim::cli

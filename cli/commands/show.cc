@@ -50,8 +50,12 @@ Result<std::string> schema_text(const std::string& kind) {
                                       : report_schema(reports[index - files.size()]));
 }
 
+// Returns a page, or an entry of the catalogue as a file.
 Result<std::string> entry_text(const std::string& kind, const std::string& name) {
+  if (kind == "formats") return formats_page();
+  if (kind == "reports") return reports_page();
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  if (kind == "families") return models_page(catalogue);
   if (name.empty())
     return not_named(kind, fmt::format("tpsim list {}{} shows the names", kind,
                                        kind == "assumptions" ? "" : "s"));
@@ -77,7 +81,7 @@ Result<std::string> entry_text(const std::string& kind, const std::string& name)
 
 }  // namespace
 
-Status run_show(const Arguments& arguments, const Terminal&) {
+Result<Answer> run_show(const Arguments& arguments, const Terminal&) {
   constexpr std::array<std::string_view, 9> kKinds = {"model",   "cluster",     "profile",
                                                       "stack",   "assumptions", "schema",
                                                       "formats", "reports",     "families"};
@@ -92,15 +96,9 @@ Status run_show(const Arguments& arguments, const Terminal&) {
                      "show one entry at a time");
   }
   const std::string name = arguments.more.empty() ? "" : arguments.more.front();
-  if (kind == "formats") return print(formats_page());
-  if (kind == "reports") return print(reports_page());
-  if (kind == "families") {
-    TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-    TPSIM_TRY(const std::string page, models_page(catalogue));
-    return print(page);
-  }
-  TPSIM_TRY(const std::string text, kind == "schema" ? schema_text(name) : entry_text(kind, name));
-  return print(text);
+  Answer answer{.is_prose = false};
+  TPSIM_TRY(answer.text, kind == "schema" ? schema_text(name) : entry_text(kind, name));
+  return answer;
 }
 
 }  // namespace tpsim::cli

@@ -2,90 +2,51 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 
 #include "app/answers/run_answers.h"
 #include "app/reports/answer_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
-#include "cli/options/table.h"
 #include "cli/options/values.h"
-#include "cli/options/wrapping.h"
-#include "cli/views/times_view.h"
+#include "cli/views/answer_views.h"
 #include "core/base/numbers.h"
-#include "core/json/json_document.h"
+#include "core/base/text.h"
 
 namespace tpsim::cli {
 namespace {
 
 constexpr std::size_t kWorstShown = 8;
 
-std::string time_figures(const ValidationSummary& s) {
-  if (s.n == 0) return "no row has a measured step time\n";
-  std::string text = fmt::format(
+void write_time_figures(TextReport& out, const ValidationSummary& s) {
+  if (s.n == 0) return out.line("no row has a measured step time");
+  out.line(
       "step time: {} {}, mean error {:.2f} %, median {:.2f} %, P95 {:.1f} %, max {:.1f} %, bias "
-      "{:+.2f} %\n",
+      "{:+.2f} %",
       s.n, s.n == 1 ? "row" : "rows", 100 * s.mape, 100 * s.median_ape, 100 * s.p95_ape,
       100 * s.max_ape, 100 * s.bias);
-  text += fmt::format("90 % intervals: coverage {:.1f} %\n", 100 * s.interval_coverage);
-  if (s.pairs > 0) {
-    text +=
-        fmt::format("ranking: Kendall tau {:.2f} over {} pairs, whose errors differ by {:.1f} %",
-                    s.kendall_tau, s.pairs, 100 * s.pair_spread);
-    if (s.regret_groups > 0) {
-      text += fmt::format(
-          "; the predicted best is {:.1f} % slower than the measured best (mean of {} sweeps)",
-          100 * s.top1_regret, s.regret_groups);
-    }
-    text += "\n";
-  }
-  return text;
+  out.line("90 % intervals: coverage {:.1f} %", 100 * s.interval_coverage);
+  if (s.pairs == 0) return;
+  const std::string regret = s.regret_groups == 0
+                                 ? ""
+                                 : fmt::format(
+                                       "; the predicted best is {:.1f} % slower than the measured "
+                                       "best (mean of {} sweeps)",
+                                       100 * s.top1_regret, s.regret_groups);
+  out.line("ranking: Kendall tau {:.2f} over {} pairs, whose errors differ by {:.1f} %{}",
+           s.kendall_tau, s.pairs, 100 * s.pair_spread, regret);
 }
 
-std::string memory_figures(const ValidationSummary& s) {
-  std::string text;
+void write_figures(TextReport& out, const ValidationSummary& s) {
+  write_time_figures(out, s);
   if (s.memory_n > 0) {
-    text += fmt::format("memory: {} rows, mean error {:.1f} %, largest {:.1f} %\n", s.memory_n,
-                        100 * s.memory_mape, 100 * s.memory_max_ape);
+    out.line("memory: {} rows, mean error {:.1f} %, largest {:.1f} %", s.memory_n,
+             100 * s.memory_mape, 100 * s.memory_max_ape);
   }
   if (s.oom_total > 0 || s.false_oom > 0) {
-    text += fmt::format("OOM: {} of {} OOM runs predicted, {} false alarms\n", s.oom_caught,
-                        s.oom_total, s.false_oom);
+    out.line("OOM: {} of {} OOM runs predicted, {} false alarms", s.oom_caught, s.oom_total,
+             s.false_oom);
   }
-  return text;
-}
-
-std::string figures(const ValidationSummary& s) { return time_figures(s) + memory_figures(s); }
-
-// Returns the predicted rows that are not excluded, largest error first.
-std::vector<const RunOutcome*> worst_of(const std::vector<RunOutcome>& outcomes) {
-  std::vector<const RunOutcome*> worst;
-  for (const RunOutcome& run : outcomes) {
-    if (run.error() && run.skipped_because.empty()) worst.push_back(&run);
-  }
-  std::sort(worst.begin(), worst.end(), [](const RunOutcome* a, const RunOutcome* b) {
-    return std::fabs(*a->error()) > std::fabs(*b->error());
-  });
-  worst.resize(std::min(worst.size(), kWorstShown));
-  return worst;
-}
-
-std::vector<std::pair<std::string, std::int64_t>> skip_counts(
-    const std::vector<RunOutcome>& outcomes) {
-  std::vector<std::pair<std::string, std::int64_t>> counts;
-  for (const RunOutcome& run : outcomes) {
-    if (run.skipped_because.empty()) continue;
-    const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& entry) {
-      return entry.first == run.skipped_because;
-    });
-    if (found == counts.end()) {
-      counts.emplace_back(run.skipped_because, 1);
-    } else {
-      ++found->second;
-    }
-  }
-  return counts;
 }
 
 Table rows_table(const std::vector<RunOutcome>& outcomes) {
@@ -114,26 +75,28 @@ Table rows_table(const std::vector<RunOutcome>& outcomes) {
   return table;
 }
 
-std::string report_text(const Terminal& terminal, const std::vector<RunOutcome>& outcomes) {
-  std::string text = rows_table(outcomes).text(terminal) + "\n";
+void write_report(TextReport& out, const std::vector<RunOutcome>& outcomes) {
+  out.table(rows_table(outcomes));
+  out.blank();
   const std::vector<RunOutcome> fitted = rows_of(outcomes, true);
   if (!fitted.empty()) {
-    text += terminal.paint("rows that constants were fitted on", Ink::kBold) + "\n";
-    text += figures(summarize(fitted)) + "\n";
-    text += terminal.paint("all other rows", Ink::kBold) + "\n";
+    out.line("{}", out.bold("rows that constants were fitted on"));
+    write_figures(out, summarize(fitted));
+    out.blank();
+    out.line("{}", out.bold("all other rows"));
   }
-  return text + figures(summarize(rows_of(outcomes, false)));
+  write_figures(out, summarize(rows_of(outcomes, false)));
 }
 
-std::string markdown_row(const char* what, const ValidationSummary& s) {
+void write_markdown_row(TextReport& out, const char* what, const ValidationSummary& s) {
   const std::string memory =
       s.memory_n == 0 ? "-" : fmt::format("{:.1f} % of {}", 100 * s.memory_mape, s.memory_n);
   const std::string oom =
       s.oom_total == 0 ? fmt::format("{} false", s.false_oom)
                        : fmt::format("{}/{}, {} false", s.oom_caught, s.oom_total, s.false_oom);
-  return fmt::format(
+  out.line(
       "| {} | {} | {:.2f} % | {:.1f} % | {:.2f} % | {:.1f} % | {:.1f} % | {:+.2f} % "
-      "| {} | {} | {:.0f} % | {} | {} |\n",
+      "| {} | {} | {:.0f} % | {} | {} |",
       what, s.n, 100 * s.mape, 100 * s.half_peak_mape, 100 * s.median_ape, 100 * s.p95_ape,
       100 * s.max_ape, 100 * s.bias,
       s.pairs == 0 ? "-" : fmt::format("{:.2f} ({} pairs)", s.kendall_tau, s.pairs),
@@ -141,27 +104,24 @@ std::string markdown_row(const char* what, const ValidationSummary& s) {
       100 * s.interval_coverage, memory, oom);
 }
 
-std::string markdown_text(const std::string& file, const std::vector<RunOutcome>& outcomes) {
-  std::string text = fmt::format("## {}\n\n", std::filesystem::path(file).stem().string());
-  text +=
+void write_markdown(TextReport& out, const std::string& file,
+                    const std::vector<RunOutcome>& outcomes) {
+  out.line("## {}\n", std::filesystem::path(file).stem().string());
+  out.line(
       "| rows | n | mean | of \"50 % of peak\" | median | P95 | max | bias "
       "| Kendall tau | regret | 90 % interval holds | memory | OOM |\n"
-      "|---|---|---|---|---|---|---|---|---|---|---|---|---|\n";
-  text += markdown_row("test", summarize(rows_of(outcomes, false)));
+      "|---|---|---|---|---|---|---|---|---|---|---|---|---|");
+  write_markdown_row(out, "test", summarize(rows_of(outcomes, false)));
   const std::vector<RunOutcome> fitted = rows_of(outcomes, true);
-  if (!fitted.empty()) text += markdown_row("calibration", summarize(fitted));
-  if (const auto worst = worst_of(outcomes); !worst.empty()) {
-    text += "\nThe worst rows:";
-    for (const RunOutcome* run : worst) {
-      text += fmt::format(" {} {},", run->id, error_text(*run->error()));
-    }
-    text.back() = '.';
-    text += "\n";
+  if (!fitted.empty()) write_markdown_row(out, "calibration", summarize(fitted));
+  if (const auto worst = worst_runs(outcomes, kWorstShown); !worst.empty()) {
+    out.line("\nThe worst rows: {}.", joined_text(worst, ", ", [](const RunOutcome* run) {
+               return run->id + " " + error_text(*run->error());
+             }));
   }
-  for (const auto& [reason, count] : skip_counts(outcomes)) {
-    text += fmt::format("\nNot counted: {} row{}: {}.\n", count, count == 1 ? "" : "s", reason);
+  for (const auto& [reason, count] : skipped_runs(outcomes)) {
+    out.line("\nNot counted: {} row{}: {}.", count, count == 1 ? "" : "s", reason);
   }
-  return text;
 }
 
 // Returns an error if no row was predicted, so that scripts can detect it. The printed table has
@@ -170,7 +130,7 @@ Status check_priced(const std::vector<RunOutcome>& outcomes) {
   const bool any = std::any_of(outcomes.begin(), outcomes.end(),
                                [](const RunOutcome& run) { return run.predicted; });
   if (any) return Ok{};
-  const auto reasons = skip_counts(outcomes);
+  const auto reasons = skipped_runs(outcomes);
   const auto commonest =
       std::max_element(reasons.begin(), reasons.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
@@ -183,7 +143,7 @@ Status check_priced(const std::vector<RunOutcome>& outcomes) {
 
 }  // namespace
 
-Status run_validate(const Arguments& arguments, const Terminal& terminal) {
+Result<Answer> run_validate(const Arguments& arguments, const Terminal& terminal) {
   if (!arguments.positional.empty()) {
     TPSIM_TRY_STATUS(
         refuse(arguments, {"--runs", "--markdown"},
@@ -191,18 +151,17 @@ Status run_validate(const Arguments& arguments, const Terminal& terminal) {
     return validate_plan(arguments, terminal);
   }
   TPSIM_TRY(RunsRequest request, runs_request(arguments));
-  const Result<std::vector<RunOutcome>> outcomes = [&] {
-    ProgressBar progress(terminal, "predicting");
-    request.progress = progress.shower();
-    return validate_answer(request);
-  }();
-  if (!outcomes.ok()) return outcomes.error();
-  const std::string report = arguments.has("--json") ? to_text(validate_json(*outcomes))
-                             : arguments.has("--markdown")
-                                 ? markdown_text(*arguments["--runs"], *outcomes)
-                                 : report_text(terminal, *outcomes);
-  TPSIM_TRY_STATUS(print(terminal, report));
-  return check_priced(*outcomes);
+  ProgressBar progress(terminal, "predicting");
+  request.progress = progress.shower();
+  TPSIM_TRY(const std::vector<RunOutcome> outcomes, validate_answer(request));
+  Answer answer = answered(
+      arguments, terminal, [&] { return validate_json(outcomes); },
+      [&](TextReport& out) {
+        if (arguments.has("--markdown")) return write_markdown(out, request.table, outcomes);
+        write_report(out, outcomes);
+      });
+  answer.verdict = check_priced(outcomes);
+  return answer;
 }
 
 }  // namespace tpsim::cli

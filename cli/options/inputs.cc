@@ -100,7 +100,7 @@ Result<StatedSettings> stated_settings(const Arguments& arguments, bool is_singl
 }  // namespace
 
 Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments) {
-  if (arguments.positional.empty()) return std::optional<PlanFile>();
+  if (arguments.plan || arguments.positional.empty()) return arguments.plan;
   TPSIM_TRY(PlanFile file, read_plan(arguments.positional));
   return std::optional<PlanFile>(std::move(file));
 }
@@ -123,12 +123,6 @@ Result<ScenarioRequest> scenario_request(const Arguments& arguments,
   request.predicts = predicts(arguments.command);
   say_changed_contents(arguments, request);
   return request;
-}
-
-Result<NamedScenario> load_scenario(const Arguments& arguments,
-                                    const std::optional<PlanFile>& file) {
-  TPSIM_TRY(const ScenarioRequest request, scenario_request(arguments, file));
-  return app::load_scenario(request);
 }
 
 Result<StatedSettings> single_settings(const Arguments& arguments) {

@@ -14,15 +14,13 @@
 
 namespace tpsim::cli {
 
-// Returns the plan of the plan file on the command line, if there is one.
+// Returns the plan of the request or of the plan file on the command line, if there is one.
 Result<std::optional<PlanFile>> read_plan_argument(const Arguments& arguments);
 
 // Reads the options of the scenario. Prints on stderr which entries have changed since the plan was
 // saved; nothing with --quiet or under `tpsim call`.
 Result<ScenarioRequest> scenario_request(const Arguments& arguments,
                                          const std::optional<PlanFile>& file);
-Result<NamedScenario> load_scenario(const Arguments& arguments,
-                                    const std::optional<PlanFile>& file);
 
 // Reads the options of a single plan. Error if an option has several values.
 Result<StatedSettings> single_settings(const Arguments& arguments);

@@ -17,7 +17,9 @@
 
 #include "campaigns/assumptions.h"
 #include "cli/options/option_table.h"
+#include "core/base/result.h"
 #include "core/plan/plan_settings.h"
+#include "core/scenario/plan_file.h"
 #include "core/software/stack_parts.h"
 
 namespace tpsim {
@@ -29,8 +31,13 @@ using namespace app;  // commands fill the requests of app/ and print its answer
 
 namespace tpsim::cli {
 
+class Arguments;
+struct Answer;
+struct Terminal;
+
 struct CommandRow {
   Command command;
+  Result<Answer> (*run)(const Arguments& arguments, const Terminal& terminal);
   const char* name;
   const char* summary;
   const char* positional;  // name in --help; null if the command has none
@@ -123,6 +130,7 @@ class Arguments {
   std::vector<std::string> more;  // arguments after the positional
   std::string program;            // path of tpsim as typed, quoted for a shell
   std::string command_line;       // whole command line as typed, quoted for a shell
+  std::optional<PlanFile> plan;   // plan of a program's request, instead of that of a file
 
   // Returns all arguments that are not options: the positional one, if any, and the following ones.
   std::vector<std::string> words() const {

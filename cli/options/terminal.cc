@@ -154,6 +154,7 @@ void ProgressBar::clear() {
 }
 
 void ProgressBar::show(double share) {
+  if (terminal_.listener) terminal_.listener(share);
   const double time = now();
   if (terminal_.lines && time - std::max(started_, said_at_) >= kSilence) {
     said_at_ = time;

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 
 #include "app/scenario/open_inputs.h"
-#include "cli/options/table.h"
-#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
@@ -23,43 +21,34 @@ std::string remedy_for(OpenInput input, bool is_saved) {
 
 }  // namespace
 
-std::string assumed_view(const Terminal& terminal, const NamedScenario& named) {
+void write_assumed(TextReport& out, const NamedScenario& named) {
   const Assumed& assumed = named.assumed;
-  if (assumed.open.empty()) return "";
-  std::string what, narrower;
-  for (const OpenChoice& one : assumed.open) {
-    what +=
-        fmt::format("{}{} {}", what.empty() ? "" : ", ", name_of(one.input), printable(one.taken));
-    narrower +=
-        fmt::format("{}to +{} {}", narrower.empty() ? "" : ", ", percent(one.half_width_if_stated),
-                    remedy_for(one.input, named.is_saved));
-  }
-  const std::string text = fmt::format("{}. The upper end of the interval falls from +{} {}", what,
-                                       percent(assumed.half_width_all_open), narrower);
-  return "  " + terminal.paint("assumed      ", Ink::kDim) +
-         wrapped(text, terminal.room(15, 85), 15) + "\n";
+  if (assumed.open.empty()) return;
+  const std::string taken = joined_text(assumed.open, ", ", [](const OpenChoice& one) {
+    return fmt::format("{} {}", name_of(one.input), printable(one.taken));
+  });
+  const std::string narrower = joined_text(assumed.open, ", ", [&](const OpenChoice& one) {
+    return fmt::format("to +{} {}", percent(one.half_width_if_stated),
+                       remedy_for(one.input, named.is_saved));
+  });
+  out.prose_row("assumed", fmt::format("{}. The upper end of the interval falls from +{} {}", taken,
+                                       percent(assumed.half_width_all_open), narrower));
 }
 
-std::string tried_view(const Terminal& terminal, const NamedScenario& named) {
-  const auto line = [&](const char* name, const std::string& text) {
-    return "  " + terminal.paint(fmt::format("{:<13}", name), Ink::kDim) +
-           wrapped(text, terminal.room(15, 85), 15) + "\n";
-  };
-  std::string lines;
+void write_tried(TextReport& out, const NamedScenario& named) {
   if (!named.tried.empty()) {
-    lines += line("parts", joined_text(named.tried, "; ", [](const TriedParts& one) {
+    out.prose_row("parts", joined_text(named.tried, "; ", [](const TriedParts& one) {
                     return fmt::format("{} {}", to_string(one.parts),
                                        one.step ? time_text(*one.step) : "has no plan that fits");
                   }));
   }
   if (!named.untried.empty()) {
-    lines += line("not searched", joined_text(named.untried, "; ", [](const TriedParts& one) {
+    out.prose_row("not searched", joined_text(named.untried, "; ", [](const TriedParts& one) {
                     const auto& [part, value] = *one.parts.begin();
                     return fmt::format("this plan with {} {} takes {}", option_of(part),
                                        text_of(row_of(part), value), time_text(*one.step));
                   }));
   }
-  return lines;
 }
 
 }  // namespace tpsim::cli

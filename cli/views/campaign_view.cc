@@ -1,12 +1,10 @@
-#include "cli/views/campaign_view.h"
-
+// The report of `campaign` as text.
 #include <fmt/format.h>
 
 #include <cmath>
 #include <vector>
 
-#include "cli/options/table.h"
-#include "cli/options/wrapping.h"
+#include "cli/views/answer_views.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 
@@ -34,45 +32,35 @@ std::string mass_text(double tonnes) {
   return tonnes < 1 ? fmt::format("{:.1f} kg", tonnes * 1e3) : fmt::format("{:.1f} t", tonnes);
 }
 
-template <class... Values>
-std::string campaign_row(const Terminal& terminal, const char* label,
-                         fmt::format_string<const Values&...> text, const Values&... values) {
-  return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<14}", label), Ink::kDim),
-                     fmt::format(text, values...));
-}
+Label label(std::string_view text) { return {text, 14}; }
 
-std::string bill_view(const Terminal& terminal, const CampaignReport& report) {
+void write_bill(TextReport& out, const CampaignReport& report) {
   const Campaign& campaign = report.campaign;
   const std::string spare = fmt::format("spare {}s", unit_name(report));
   const CampaignCost& cost = campaign.cost;
-  const Seconds wall = campaign.time.wall();
   std::string interval;
   if (campaign.wall_high > campaign.wall_low) {
     interval = fmt::format(" (90 % interval of the step: {:.1f} to {:.1f})",
                            days(campaign.wall_low), days(campaign.wall_high));
   }
-  std::string text =
-      campaign_row(terminal, "time", "{}",
-                   terminal.paint(fmt::format("{:.1f} days", days(wall)), Ink::kBold) + interval +
-                       fmt::format(", goodput {}", percent_text(campaign.time.goodput())));
-  text += campaign_row(terminal, "GPU-hours", "{} on {} GPUs; {} with {}",
-                       terminal.paint(large_text(cost.gpu_hours), Ink::kBold),
-                       count_text(campaign.gpus), large_text(cost.reserved_hours), spare);
-  text += campaign_row(terminal, "energy", "{} of the GPUs alone, {} in total; {} with {}",
-                       terminal.paint(energy_text(cost.gpu_kwh), Ink::kBold),
-                       energy_text(cost.total_kwh), energy_text(cost.reserved_total_kwh), spare);
-  text += campaign_row(terminal, "CO2", "{} of the GPUs alone, {} in total; {} with {}",
-                       mass_text(cost.gpu_co2_t), mass_text(cost.total_co2_t),
-                       mass_text(cost.reserved_total_co2_t), spare);
-  return text + campaign_row(terminal, "money", "{} USD; {} with {}",
-                             terminal.paint(large_text(cost.usd_run), Ink::kBold),
-                             large_text(cost.usd), spare);
+  out.row(label("time"), "{}{}, goodput {}",
+          out.bold(fmt::format("{:.1f} days", days(campaign.time.wall()))), interval,
+          percent_text(campaign.time.goodput()));
+  out.row(label("GPU-hours"), "{} on {} GPUs; {} with {}", out.bold(large_text(cost.gpu_hours)),
+          count_text(campaign.gpus), large_text(cost.reserved_hours), spare);
+  out.row(label("energy"), "{} of the GPUs alone, {} in total; {} with {}",
+          out.bold(energy_text(cost.gpu_kwh)), energy_text(cost.total_kwh),
+          energy_text(cost.reserved_total_kwh), spare);
+  out.row(label("CO2"), "{} of the GPUs alone, {} in total; {} with {}", mass_text(cost.gpu_co2_t),
+          mass_text(cost.total_co2_t), mass_text(cost.reserved_total_co2_t), spare);
+  out.row(label("money"), "{} USD; {} with {}", out.bold(large_text(cost.usd_run)),
+          large_text(cost.usd), spare);
 }
 
-std::string time_view(const Terminal& terminal, const CampaignReport& report) {
+void write_times(TextReport& out, const CampaignReport& report) {
   const CampaignTime& time = report.campaign.time;
   const CheckpointKind kind = report.request.checkpoints;
-  Table table({{"", Align::kLeft}, {"days"}, {"share"}, {"", Align::kLeft}});
+  Table table(columns_of("<|days|share|<"));
   const auto add = [&](const char* name, Seconds part, const std::string& note) {
     table.add_row({name, fmt::format("{:.2f}", days(part)),
                    Cell(percent_text(part / time.wall()), Ink::kDim), Cell(note, Ink::kDim)});
@@ -85,70 +73,64 @@ std::string time_view(const Terminal& terminal, const CampaignReport& report) {
   add("waiting for repair", time.waiting,
       fmt::format("while no spare {} is left", unit_name(report)));
   add("downtime", time.downtime, "as assumed below");
-  return table.text(terminal);
+  out.table(table);
 }
 
-std::string steps_view(const Terminal& terminal, const Campaign& campaign,
-                       const CampaignRequest& request) {
+void write_steps(TextReport& out, const Campaign& campaign, const CampaignRequest& request) {
   std::int64_t steps = 0;
   for (const RampPhase& phase : campaign.phases) steps += phase.steps;
-  std::string text = campaign_row(
-      terminal, "steps", "{} steps of {} ({})", count_text(steps), time_text(campaign.step),
-      request.step > Seconds() ? "measured, given with --step-time" : "predicted");
-  if (campaign.phases.size() > 1) {
-    Seconds ramp;
-    for (std::size_t i = 0; i + 1 < campaign.phases.size(); ++i) {
-      ramp += static_cast<double>(campaign.phases[i].steps) * campaign.phase_steps[i];
-    }
-    text +=
-        campaign_row(terminal, "batch ramp",
-                     "{} smaller batch sizes first, from {} sequences ({} per step); {} in total",
-                     campaign.phases.size() - 1, campaign.phases.front().global_batch,
-                     time_text(campaign.phase_steps.front()), duration_text(ramp));
+  out.row(label("steps"), "{} steps of {} ({})", count_text(steps), time_text(campaign.step),
+          request.step > Seconds() ? "measured, given with --step-time" : "predicted");
+  if (campaign.phases.size() < 2) return;
+  Seconds ramp;
+  for (std::size_t i = 0; i + 1 < campaign.phases.size(); ++i) {
+    ramp += static_cast<double>(campaign.phases[i].steps) * campaign.phase_steps[i];
   }
-  return text;
+  out.row(label("batch ramp"),
+          "{} smaller batch sizes first, from {} sequences ({} per step); {} in total",
+          campaign.phases.size() - 1, campaign.phases.front().global_batch,
+          time_text(campaign.phase_steps.front()), duration_text(ramp));
 }
 
-std::string failures_view(const Terminal& terminal, const CampaignReport& report) {
+void write_failures(TextReport& out, const CampaignReport& report) {
   const Campaign& campaign = report.campaign;
   const std::string unit = unit_name(report);
   const CampaignCheckpoints& c = campaign.checkpoints;
   const Replays& r = campaign.replays;
   const Replays& unlimited = campaign.unlimited;
   const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
-  std::string text =
-      campaign_row(terminal, "checkpoint",
-                   "{} each, written in {}{}; {} in the run, one per {} of work ({} full steps){}",
-                   to_string(c.size), duration_text(c.write),
-                   c.stop < c.write ? ", stopping the run for " + time_text(c.stop) : "",
-                   count_text(c.count), duration_text(c.interval), count_text(c.steps),
-                   c.stop < c.write && c.interval <= kBusyStorage * c.write
-                       ? "; the storage is busy all the time"
-                       : "");
-  text += campaign_row(terminal, "best interval", "{}; {} by Daly's formula, {} by Young's",
-                       duration_text(c.best), duration_text(c.daly), duration_text(c.young));
-  text +=
-      campaign_row(terminal, fmt::format("a {} fails", unit).c_str(),
-                   "every {}; {:.1f} times in the run", duration_text(campaign.mtbf), r.failures);
-  text += campaign_row(terminal, "closed form",
-                       "{:.2f} days; mean of {} simulated runs: {:.2f} +- {:.2f} days (95 %)",
-                       days(expected), count_text(unlimited.campaigns), days(unlimited.mean),
-                       days(1.96 * unlimited.standard_error));
-  text += campaign_row(terminal, "simulated",
-                       "median {:.1f} days; 90 % of the simulated runs take {:.1f} to {:.1f}",
-                       days(r.median), days(r.low), days(r.high));
-  return text + campaign_row(terminal, fmt::format("spare {}s", unit).c_str(),
-                             "{}; with {}, the run lacks a {} 1 % of the time",
-                             campaign.spare_nodes, campaign.spare_nodes_wanted, unit);
+  const bool keeps_working = c.stop < c.write;
+  out.row(label("checkpoint"),
+          "{} each, written in {}{}; {} in the run, one per {} of work ({} full steps){}",
+          to_string(c.size), duration_text(c.write),
+          keeps_working ? ", stopping the run for " + time_text(c.stop) : "", count_text(c.count),
+          duration_text(c.interval), count_text(c.steps),
+          keeps_working && c.interval <= kBusyStorage * c.write
+              ? "; the storage is busy all the time"
+              : "");
+  out.row(label("best interval"), "{}; {} by Daly's formula, {} by Young's", duration_text(c.best),
+          duration_text(c.daly), duration_text(c.young));
+  out.row(label(fmt::format("a {} fails", unit)), "every {}; {:.1f} times in the run",
+          duration_text(campaign.mtbf), r.failures);
+  out.row(label("closed form"),
+          "{:.2f} days; mean of {} simulated runs: {:.2f} +- {:.2f} days (95 %)", days(expected),
+          count_text(unlimited.campaigns), days(unlimited.mean),
+          days(1.96 * unlimited.standard_error));
+  out.row(label("simulated"),
+          "median {:.1f} days; 90 % of the simulated runs take {:.1f} to {:.1f}", days(r.median),
+          days(r.low), days(r.high));
+  out.row(label(fmt::format("spare {}s", unit)), "{}; with {}, the run lacks a {} 1 % of the time",
+          campaign.spare_nodes, campaign.spare_nodes_wanted, unit);
 }
 
-std::string replan_view(const Terminal& terminal, const CampaignReport& report) {
-  Table table({{"lost"}, {"GPUs"}, {"plan", Align::kLeft}, {"step"}, {"slower"}, {"GiB"}});
-  std::string batches;
+void write_replans(TextReport& out, const CampaignReport& report) {
+  Table table(columns_of("lost|GPUs|<plan|step|slower|GiB"));
+  std::vector<std::string> batches;
   for (const Replanned& row : report.replanned) {
     if (row.whole_batch > 0) {
-      batches += fmt::format("  with {} lost, a global batch of {} would use all remaining GPUs\n",
-                             counted_text(row.lost_nodes, "node"), count_text(row.whole_batch));
+      batches.push_back(
+          fmt::format("  with {} lost, a global batch of {} would use all remaining GPUs",
+                      counted_text(row.lost_nodes, "node"), count_text(row.whole_batch)));
     }
     if (row.best.empty()) {
       table.add_row({std::to_string(row.lost_nodes), "-", "no plan fits", "-", "-", "-"});
@@ -165,45 +147,90 @@ std::string replan_view(const Terminal& terminal, const CampaignReport& report) 
                    short_name(run.plan), time_text(run.predicted.step),
                    percent_text(own / speed - 1), gib_text(run.predicted.peak)});
   }
-  return table.text(terminal) + batches;
+  out.table(table);
+  for (const std::string& batch : batches) out.line("{}", batch);
 }
 
-std::string assumptions_view(const Terminal& terminal, const CampaignReport& report) {
+void write_assumptions(TextReport& out, const CampaignReport& report) {
   constexpr std::size_t kIndent = 34;
-  std::string text;
   for (const ShownAssumption& row : shown_assumptions(report)) {
-    text += fmt::format("  {:<18} {:>10}   {}\n", row.key, row.value,
-                        terminal.paint(wrapped(printable(row.source),
-                                               terminal.room(kIndent, 100 - kIndent), kIndent),
-                                       Ink::kDim));
+    const std::string source =
+        wrapped(printable(row.source), out.terminal().room(kIndent, TextReport::kColumns - kIndent),
+                kIndent);
+    out.line("  {:<18} {:>10}   {}", row.key, row.value, out.paint(source, Ink::kDim));
   }
-  return text;
+}
+
+std::string days_text(Seconds time) { return fmt::format("{:.1f}", days(time)); }
+
+const char* standing_text(GoalStanding standing) {
+  switch (standing) {
+    case GoalStanding::kSure: return "met";
+    case GoalStanding::kAsPredicted:
+      return "met at the predicted step, not at the slow end of the interval";
+    case GoalStanding::kMissed: return "missed";
+  }
+  return "?";
+}
+
+void write_sizes(TextReport& out, const GoalAnswer& answer) {
+  Table table(columns_of("|GPUs|spare|days|90 % interval|USD|<plan|<goal"));
+  for (std::size_t i = 0; i < answer.sizes.size(); ++i) {
+    const GoalSize& size = answer.sizes[i];
+    const bool chosen = answer.chosen == i;
+    if (!size.campaign) {
+      table.add_row({"", count_text(size.gpus), "-", "-", "-", "-", printable(size.why_none), ""});
+      continue;
+    }
+    const Campaign& campaign = *size.campaign;
+    table.add_row(
+        {chosen ? ">" : "", count_text(size.gpus), count_text(campaign.spare_nodes),
+         days_text(campaign.time.wall()),
+         fmt::format("{}-{}", days_text(campaign.wall_low), days_text(campaign.wall_high)),
+         count_text(std::llround(campaign.cost.usd)), short_name(size.best->plan),
+         Cell(standing_text(size.standing),
+              size.standing == GoalStanding::kMissed ? Ink::kDim : Ink::kPlain)});
+  }
+  out.table(table);
+}
+
+// Writes the goal and the numbers of GPUs that were tried for it.
+void write_goal(TextReport& out, const GoalReport& report) {
+  const bool one = report.answer.sizes.empty();
+  const char* rule = report.goal.deadline > Seconds()
+                         ? "the cheapest number of GPUs that meets the goal"
+                         : "the number of GPUs that meets the goal soonest";
+  out.heading("GOAL",
+              fmt::format("{}: {}{}", goal_text(report.goal), standing_text(report.standing),
+                          one ? "" : fmt::format("; > marks {}", rule)));
+  if (!one) write_sizes(out, report.answer);
 }
 
 }  // namespace
 
-std::string campaign_text(const Terminal& terminal, const CampaignReport& report) {
+void write_campaign(TextReport& out, const CampaignReport& report) {
   const Campaign& campaign = report.campaign;
-  std::string text = scenario_view(terminal, report.named, report.plan) + "\n";
-  text += heading(terminal, "CAMPAIGN",
-                  fmt::format("{} tokens on {}", large_text(report.request.tokens),
-                              counted_text(campaign.nodes, unit_name(report))));
-  text += campaign_row(terminal, "plan", "{}", short_name(report.plan));
-  text += steps_view(terminal, campaign, report.request);
-  text += bill_view(terminal, report);
-  text += assumed_view(terminal, report.named) + "\n";
-  if (report.goal) text += goal_view(terminal, *report.goal) + "\n";
-  text += heading(terminal, "WHERE THE TIME GOES") + time_view(terminal, report) + "\n";
-  text += heading(terminal, "FAILURES AND CHECKPOINTS") + failures_view(terminal, report) + "\n";
+  write_scenario(out, report.named, report.plan);
+  out.heading("CAMPAIGN", fmt::format("{} tokens on {}", large_text(report.request.tokens),
+                                      counted_text(campaign.nodes, unit_name(report))));
+  out.row(label("plan"), "{}", short_name(report.plan));
+  write_steps(out, campaign, report.request);
+  write_bill(out, report);
+  write_assumed(out, report.named);
+  if (report.goal) write_goal(out, *report.goal);
+  out.heading("WHERE THE TIME GOES");
+  write_times(out, report);
+  out.heading("FAILURES AND CHECKPOINTS");
+  write_failures(out, report);
   if (!report.replanned.empty()) {
-    text += heading(terminal, "WITH NODES LOST FOR GOOD",
-                    unit_name(report) == std::string_view("node")
-                        ? "best plan on the remaining nodes"
-                        : "best plan on the remaining nodes; a lost node is a whole rack");
-    text += replan_view(terminal, report) + "\n";
+    out.heading("WITH NODES LOST FOR GOOD",
+                unit_name(report) == std::string_view("node")
+                    ? "best plan on the remaining nodes"
+                    : "best plan on the remaining nodes; a lost node is a whole rack");
+    write_replans(out, report);
   }
-  text += heading(terminal, "ASSUMED", "from " + printable(report.assumptions.name));
-  return text + assumptions_view(terminal, report);
+  out.heading("ASSUMED", "from " + printable(report.assumptions.name));
+  write_assumptions(out, report);
 }
 
 }  // namespace tpsim::cli

@@ -1,13 +1,13 @@
 // tpsim explain: every term of a prediction with formula, inputs and source.
-#include "cli/views/explain_view.h"
-
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
+#include <vector>
 
 #include "app/scenario/fit.h"
-#include "cli/options/wrapping.h"
+#include "cli/views/answer_views.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 #include "sim/step/terms.h"
@@ -16,11 +16,8 @@
 namespace tpsim::cli {
 namespace {
 
-constexpr std::size_t kTextWidth = 86;  // 100 columns minus the width of labels
-std::string labelled(const Terminal& terminal, std::string_view label, const std::string& text) {
-  if (text.empty()) return "";
-  return fmt::format("    {}{}\n", terminal.paint(fmt::format("{:<10}", label), Ink::kDim),
-                     wrapped(printable(text), terminal.room(14, kTextWidth), 14));
+void write_detail(TextReport& out, std::string_view label, std::string_view text) {
+  if (!text.empty()) out.prose_row({label, 10, 4}, printable(text));
 }
 
 // Collects the sources of terms, numbered by first use.
@@ -38,12 +35,10 @@ class SourceList {
       return source.find(text) != std::string::npos;
     });
   }
-  std::string view(const Terminal& terminal) const {
-    std::string text;
+  void write(TextReport& out) const {
     for (std::size_t i = 0; i < sources_.size(); ++i) {
-      text += labelled(terminal, fmt::format("[{}]", i + 1), sources_[i]);
+      write_detail(out, fmt::format("[{}]", i + 1), sources_[i]);
     }
-    return text;
   }
 
  private:
@@ -67,28 +62,24 @@ std::string parts_text(const NamedScenario& named, StepTerm term) {
                      named.scenario.stack.name);
 }
 
-std::string term_view(const Terminal& terminal, const Term& term, const PlannedRun& run,
-                      const NamedScenario& named, SourceList& sources) {
+void write_term(TextReport& out, const Term& term, const PlannedRun& run,
+                const NamedScenario& named, SourceList& sources) {
   const Prediction& predicted = run.predicted;
   const TimeScale scale = time_scale(predicted.step);
-  std::string text = fmt::format(
-      "  {}{:>9} {} {:>8}\n",
-      terminal.paint(fmt::format("{:<26}", printable(name_of(term.kind))), Ink::kBold),
-      scaled_text(term.time, scale), scale.unit, percent_text(term.time / predicted.step));
-  text += labelled(terminal, "formula", term.formula);
-  text += labelled(terminal, "inputs", term.inputs);
-  const std::string parts = parts_text(named, term.kind);
-  if (!parts.empty() && term.time > Seconds()) text += labelled(terminal, "parts", parts);
-  return text + labelled(terminal, "source", sources.mark(term.source));
+  out.line("  {}{:>9} {} {:>8}", out.bold(fmt::format("{:<26}", printable(name_of(term.kind)))),
+           scaled_text(term.time, scale), scale.unit, percent_text(term.time / predicted.step));
+  write_detail(out, "formula", term.formula);
+  write_detail(out, "inputs", term.inputs);
+  if (term.time > Seconds()) write_detail(out, "parts", parts_text(named, term.kind));
+  write_detail(out, "source", sources.mark(term.source));
 }
 
-// Returns the sources that terms refer to, then the scenario's other sources.
-std::string sources_view(const Terminal& terminal, const Scenario& scenario,
-                         const SourceList& quoted) {
+// Writes the sources that terms refer to, then the scenario's other sources.
+void write_sources(TextReport& out, const Scenario& scenario, const SourceList& quoted) {
   const Profile& profile = scenario.profile;
-  std::string text = quoted.view(terminal);
+  quoted.write(out);
   const auto add = [&](const char* label, const std::string& name, const std::string& source) {
-    if (!quoted.mention(source)) text += labelled(terminal, label, name + ": " + source);
+    if (!quoted.mention(source)) write_detail(out, label, name + ": " + source);
   };
   add("profile",
       fmt::format("{} ({}, date: {})", profile.name, name_of(profile.provenance), profile.date),
@@ -99,76 +90,71 @@ std::string sources_view(const Terminal& terminal, const Scenario& scenario,
   add("cluster", scenario.cluster.name, scenario.cluster.source);
   add("stack", scenario.stack.name, scenario.stack.source);
   add("model", scenario.model.name, scenario.model.source);
-  return text;
 }
 
-// Returns the ops of one block and micro-batch with the largest device times.
-std::string top_ops_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
+// Writes the ops of one block and micro-batch with the largest device times.
+void write_top_ops(TextReport& out, const NamedScenario& named, const Plan& plan) {
   constexpr std::size_t kMost = 8;
   LayerPricer pricer(named.scenario);
-  std::string text = heading(terminal, "HEAVIEST WORK",
-                             "device times of the longest ops of one block and micro-batch");
+  out.heading("HEAVIEST WORK", "device times of the longest ops of one block and micro-batch");
   for (const TopOp& work : top_ops(pricer, plan, kMost)) {
-    text += fmt::format("  {}{:>9} {:>8}   x {}\n",
-                        terminal.paint(fmt::format("{:<26}", printable(work.label)), Ink::kBold),
-                        time_text(work.time), percent_text(work.share), work.calls);
-    text += labelled(terminal, "each", work.how);
+    out.line("  {}{:>9} {:>8}   x {}", out.bold(fmt::format("{:<26}", printable(work.label))),
+             time_text(work.time), percent_text(work.share), work.calls);
+    write_detail(out, "each", work.how);
   }
-  return text;
 }
 
 }  // namespace
 
-std::string row_view(const Terminal& terminal, const ExplainedRow& row) {
-  std::string text = heading(
-      terminal, "ROW", fmt::format("{} of {}", printable(row.run.id), printable(row.run.source)));
+void write_row(TextReport& out, const ExplainedRow& row) {
+  out.heading("ROW", fmt::format("{} of {}", printable(row.run.id), printable(row.run.source)));
   const RunOutcome& outcome = row.outcome;
   if (outcome.measured_step_s) {
     const double measured = *outcome.measured_step_s;
     const bool held = outcome.low_s <= measured && measured <= outcome.high_s;
-    text += fmt::format("  measured {}, predicted {} ({:+.1f} %), {} the 90 % interval{}\n",
-                        time_text(Seconds(measured)), time_text(Seconds(outcome.step_s)),
-                        100 * *outcome.error(), held ? "inside" : "outside",
-                        outcome.calibration ? "; constants were fitted on this row" : "");
+    out.line("  measured {}, predicted {} ({:+.1f} %), {} the 90 % interval{}",
+             time_text(Seconds(measured)), time_text(Seconds(outcome.step_s)),
+             100 * *outcome.error(), held ? "inside" : "outside",
+             outcome.calibration ? "; constants were fitted on this row" : "");
   }
   if (!outcome.skipped_because.empty()) {
-    text += "  not counted: " + printable(outcome.skipped_because) + "\n";
+    out.line("  not counted: {}", printable(outcome.skipped_because));
   }
-  return text + labelled(terminal, "notes", row.run.notes) + "\n";
+  write_detail(out, "notes", row.run.notes);
+  out.blank();
 }
 
-std::string explanation_text(const Terminal& terminal, const NamedScenario& named,
-                             const PlannedRun& run) {
+void write_explanation(TextReport& out, const NamedScenario& named, const PlannedRun& run) {
   constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
   const Prediction& predicted = run.predicted;
-  std::string text = scenario_view(terminal, named, run.plan) + "\n";
-  text += heading(terminal, "PLAN");
-  text += plan_view(terminal, run.plan, named.settings_left);
-  text += prediction_view(terminal, predicted, named.scenario.profile);
-  text += assumed_view(terminal, named);
+  write_scenario(out, named, run.plan);
+  out.heading("PLAN");
+  write_plan(out, run.plan, named.settings_left);
+  write_prediction(out, predicted, named.scenario.profile);
+  write_assumed(out, named);
   if (!fits_in_memory(predicted)) {
-    text +=
-        "  " +
-        terminal.paint("does not fit: it " + misfit_text(predicted, kRefusedChance), Ink::kBad) +
-        "\n";
+    out.line("  {}",
+             out.paint("does not fit: it " + misfit_text(predicted, kRefusedChance), Ink::kBad));
   }
-  text += "\n" + heading(terminal, "TERMS",
-                         fmt::format("their sum is the step of {}", time_text(predicted.step)));
+  out.heading("TERMS", fmt::format("their sum is the step of {}", time_text(predicted.step)));
   SourceList sources;
-  std::string idle;
+  std::vector<std::string_view> idle;
   for (const Term& term : predicted.breakdown) {
     if (term.time > Seconds()) {
-      text += term_view(terminal, term, run, named, sources);
+      write_term(out, term, run, named, sources);
     } else {
-      idle += (idle.empty() ? "" : ", ") + std::string(name_of(term.kind));
+      idle.push_back(name_of(term.kind));
     }
   }
-  if (!idle.empty()) text += "  terms that are zero\n" + labelled(terminal, "terms", idle);
-  text += "\n" + top_ops_view(terminal, named, run.plan);
-  text += "\n" + heading(terminal, "MEMORY", "GiB at the peak of each stage");
-  text += memory_view(terminal, predicted, kNoLimit);
-  text += "\n" + heading(terminal, "SOURCES");
-  return text + sources_view(terminal, named.scenario, sources);
+  if (!idle.empty()) {
+    out.line("  terms that are zero");
+    write_detail(out, "terms", fmt::format("{}", fmt::join(idle, ", ")));
+  }
+  write_top_ops(out, named, run.plan);
+  out.heading("MEMORY", "GiB at the peak of each stage");
+  write_memory(out, predicted, kNoLimit);
+  out.heading("SOURCES");
+  write_sources(out, named.scenario, sources);
 }
 
 }  // namespace tpsim::cli

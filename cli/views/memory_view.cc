@@ -4,9 +4,7 @@
 #include <cmath>
 #include <string>
 
-#include "cli/options/table.h"
-#include "cli/options/wrapping.h"
-#include "cli/views/explain_view.h"
+#include "cli/views/answer_views.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
@@ -29,10 +27,10 @@ std::string moment_of(const PeakMemory& peak, const Plan& plan) {
   return text;
 }
 
-std::string peak_view(const Terminal& terminal, const PlannedRun& run, const PeakMemory& peak) {
+void write_peak(TextReport& out, const PlannedRun& run, const PeakMemory& peak) {
   const double total = peak.total();
-  const std::string head = heading(
-      terminal, "MEMORY AT THE PEAK",
+  out.heading(
+      "MEMORY AT THE PEAK",
       fmt::format("{} of {} on stage {}, in the {}", to_string(Bytes(total)),
                   to_string(run.predicted.capacity), peak.stage, moment_of(peak, run.plan)));
   Table table(columns_of("bytes|share|<category|<part|<contents"));
@@ -48,25 +46,27 @@ std::string peak_view(const Terminal& terminal, const PlannedRun& run, const Pea
   }
   if (others != 0)
     table.add_row({size_text(others), percent_text(others / total), "", "", "smaller"});
-  return head + table.text(terminal);
+  out.table(table);
 }
 
-std::string compared_view(const Terminal& terminal, const ComparedSnapshot& measured) {
+void write_measured(TextReport& out, const ComparedSnapshot& measured) {
   std::string about = fmt::format("snapshot of rank {}, {} events", measured.rank,
                                   count_text(measured.peak.events));
   if (measured.peak.missing > Bytes())
     about += fmt::format("; ran out of memory at {}", to_string(measured.peak.missing));
   if (measured.peak.start_up > measured.peak.allocated)
     about += fmt::format("; start-up reached {}, not shown", to_string(measured.peak.start_up));
+  out.heading("MEASURED", about);
   Table table(columns_of("<memory|measured|predicted|off"));
   for (const ComparedBytes& row : measured.rows) {
     table.add_row({std::string(row.what), to_string(row.measured), to_string(row.predicted),
                    fmt::format("{:+.1f} %", 100 * (row.measured / row.predicted - 1))});
   }
-  return heading(terminal, "MEASURED", about) + table.text(terminal);
+  out.table(table);
 }
 
-std::string sites_view(const Terminal& terminal, const SnapshotPeak& peak) {
+void write_sites(TextReport& out, const SnapshotPeak& peak) {
+  out.heading("MEASURED AT THE PEAK", to_string(peak.allocated) + " allocated");
   Table table(columns_of("bytes|share|blocks|<allocated at"));
   Bytes others;
   for (const SiteMemory& site : peak.live) {
@@ -79,20 +79,20 @@ std::string sites_view(const Terminal& terminal, const SnapshotPeak& peak) {
   }
   if (others > Bytes())
     table.add_row({to_string(others), percent_text(others / peak.allocated), "", "smaller"});
-  return heading(terminal, "MEASURED AT THE PEAK", to_string(peak.allocated) + " allocated") +
-         table.text(terminal);
+  out.table(table);
 }
 
 }  // namespace
 
-std::string memory_text(const Terminal& terminal, const NamedScenario& named, const PlannedRun& run,
-                        const MemoryAnswer& answer) {
-  std::string text = scenario_view(terminal, named, run.plan) + "\n";
-  text += heading(terminal, "PLAN") + plan_view(terminal, run.plan, named.settings_left) + "\n";
-  if (!answer.measured) return text + peak_view(terminal, run, fullest_stage(answer.peaks));
-  text += compared_view(terminal, *answer.measured) + "\n";
-  text += peak_view(terminal, run, answer.peaks[static_cast<std::size_t>(answer.measured->stage)]);
-  return text + "\n" + sites_view(terminal, answer.measured->peak);
+void write_peak_memory(TextReport& out, const NamedScenario& named, const PlannedRun& run,
+                       const MemoryAnswer& answer) {
+  write_scenario(out, named, run.plan);
+  out.heading("PLAN");
+  write_plan(out, run.plan, named.settings_left);
+  if (!answer.measured) return write_peak(out, run, fullest_stage(answer.peaks));
+  write_measured(out, *answer.measured);
+  write_peak(out, run, answer.peaks[static_cast<std::size_t>(answer.measured->stage)]);
+  write_sites(out, answer.measured->peak);
 }
 
 }  // namespace tpsim::cli

@@ -1,13 +1,13 @@
 #include "cli/views/plan_view.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "app/scenario/fit.h"
-#include "cli/options/table.h"
-#include "cli/options/wrapping.h"
 #include "core/base/numbers.h"
 #include "core/software/part_rules.h"
 #include "sim/step/order.h"
@@ -18,13 +18,6 @@ namespace {
 constexpr int kBarWidth = 40;
 constexpr int kGaugeWidth = 20;
 
-template <class... Values>
-std::string row(const Terminal& terminal, std::string_view label,
-                fmt::format_string<const Values&...> text, const Values&... values) {
-  return fmt::format("  {}{}\n", terminal.paint(fmt::format("{:<13}", label), Ink::kDim),
-                     fmt::format(text, values...));
-}
-
 // Returns TFLOP/s; with three decimals below 1, since a CPU core may have only 0.01 TFLOP/s.
 std::string rate_text(double tflops) {
   return tflops < 1 ? fmt::format("{:.3f}", tflops) : fmt::format("{:.1f}", tflops);
@@ -34,14 +27,12 @@ Ink ink_of_chance(double p_oom) {
   return p_oom >= kRefusedChance ? Ink::kBad : p_oom >= 0.05 ? Ink::kWarn : Ink::kGood;
 }
 
-std::string memory_line(const Terminal& terminal, const Prediction& predicted) {
-  const double share = predicted.peak / predicted.capacity;
-  return fmt::format(
-      "{} of {} GiB on stage {}, the fullest  {}  p(OOM) {}",
-      terminal.paint(gib_text(predicted.peak, gib_decimals(predicted.peak)), Ink::kBold),
-      gib_text(predicted.capacity), fullest_stage(predicted).stage,
-      terminal.gauge(share, kGaugeWidth),
-      terminal.paint(chance_text(predicted.p_oom), ink_of_chance(predicted.p_oom)));
+void write_used_memory(TextReport& out, const Prediction& predicted) {
+  out.row("memory", "{} of {} GiB on stage {}, the fullest  {}  p(OOM) {}",
+          out.bold(gib_text(predicted.peak, gib_decimals(predicted.peak))),
+          gib_text(predicted.capacity), fullest_stage(predicted).stage,
+          out.terminal().gauge(predicted.peak / predicted.capacity, kGaugeWidth),
+          out.paint(chance_text(predicted.p_oom), ink_of_chance(predicted.p_oom)));
 }
 
 struct BreakdownRow {
@@ -120,63 +111,47 @@ bool is_shown(std::size_t index, std::size_t count, std::size_t fullest, std::si
   return index < most - 2;
 }
 
-std::string note_line(const Terminal& terminal, const std::string& text) {
-  return wrapped(printable(text), terminal.room(2, 100), 2) + "\n";
-}
-
 const char* default_mark(bool nobody_chose) { return nobody_chose ? " (default)" : ""; }
 
-}  // namespace
-
-std::string heading(const Terminal& terminal, std::string_view title, std::string_view note) {
-  std::string text = terminal.paint(title, Ink::kBold);
-  if (!note.empty()) text += "   " + terminal.paint(note, Ink::kDim);
-  return text + "\n";
-}
-
-// Returns the notes in the model's file about features that are not planned.
-std::string notes_text(const ModelSpec& model) {
-  std::string text;
-  for (const std::string& note : model.notes) text += "note: " + printable(note) + "\n";
-  return text;
-}
-
-// Returns why launch files of the stack's program are refused for the plan; empty if they are not.
-std::string launch_note(const Terminal& terminal, const Scenario& scenario, const Plan& plan) {
+// Writes why launch files of the stack's program are refused for the plan.
+void write_launch_note(TextReport& out, const Scenario& scenario, const Plan& plan) {
   const Launcher launcher = scenario.stack.launcher;
   const PartRule* const rule =
       broken_file_rule(launcher, scenario.stack, scenario.model, plan, scenario.profile.name);
-  if (rule == nullptr) return "";
-  return note_line(
-      terminal, fmt::format("note: {} refuses {}: {}", name_of(launcher), rule->what, rule->why));
+  if (rule == nullptr) return;
+  out.note(
+      printable(fmt::format("note: {} refuses {}: {}", name_of(launcher), rule->what, rule->why)));
 }
 
-std::string dropped_text(const Terminal& terminal, const std::vector<std::string>& dropped) {
-  if (dropped.empty()) return "";
-  return note_line(terminal,
-                   fmt::format("dropped from the plan file: {}", fmt::join(dropped, ", ")));
-}
-
-// Returns why the assumed stack is not the cluster's.
-std::string stack_text(const Terminal& terminal, const NamedScenario& named) {
-  if (named.stack_reason.empty()) return "";
-  return note_line(terminal, fmt::format("{}; {} is assumed instead", named.stack_reason,
-                                         named.scenario.stack.name));
-}
-
-// Returns a line for nodes that consist of several hosts, such as NVLink racks with trays. Their
+// Writes a line for nodes that consist of several hosts, such as NVLink racks with trays. Their
 // hosts start and fail individually.
-std::string racks_text(const ClusterSpec& cluster, const Plan& plan) {
+void write_racks(TextReport& out, const ClusterSpec& cluster, const Plan& plan) {
   const std::int64_t host = host_size(cluster);
-  if (host == cluster.gpus_per_node) return "";
+  if (host == cluster.gpus_per_node) return;
   const std::int64_t gpus = gpu_count(plan);
   const std::int64_t node = std::min(node_size(cluster, gpus), gpus);
-  return fmt::format("{} (NVLink racks), {} of {} GPUs used in each; {} (trays) of {} GPUs\n",
-                     counted_text((gpus + node - 1) / node, "node"), node, cluster.gpus_per_node,
-                     counted_text((gpus + host - 1) / host, "host"), host);
+  out.line("{} (NVLink racks), {} of {} GPUs used in each; {} (trays) of {} GPUs",
+           counted_text((gpus + node - 1) / node, "node"), node, cluster.gpus_per_node,
+           counted_text((gpus + host - 1) / host, "host"), host);
 }
 
-std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan) {
+void write_step(TextReport& out, const Prediction& predicted) {
+  const TimeScale scale = time_scale(predicted.step);
+  out.row("step time", "{}, 90 % interval {} to {} {}; {} tokens/s",
+          out.bold(fmt::format("{} {}", scaled_text(predicted.step, scale), scale.unit)),
+          scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
+          scale.unit, count_text(std::llround(predicted.tokens_per_s)));
+}
+
+// Names the two conventions by which frameworks count the FLOPs of causal attention.
+void write_conventions(TextReport& out, const Prediction& predicted) {
+  out.row("", "in logs: {} (torchtitan, whole causal mask), {} (Megatron, half of the mask)",
+          rate_text(predicted.model_tflops_per_gpu), rate_text(predicted.half_mask_tflops_per_gpu));
+}
+
+}  // namespace
+
+void write_scenario(TextReport& out, const NamedScenario& named, const Plan& plan) {
   const Scenario& scenario = named.scenario;
   const std::string active =
       has_experts(scenario.model)
@@ -184,139 +159,113 @@ std::string scenario_view(const Terminal& terminal, const NamedScenario& named, 
           : "";
   const std::string network =
       named.node_gbps > 0 ? fmt::format(" with {} Gb/s a node", named.node_gbps) : "";
-  const std::string on =
-      fmt::format("{}, {} parameters{}, on {} of {}{}{} ({}, {}{})",
-                  terminal.paint(printable(scenario.model.name), Ink::kBold),
-                  parameters_text(parameter_count(scenario.model)), active,
-                  gpus_text(gpu_count(plan)), printable(scenario.cluster.name),
-                  default_mark(named.cluster_is_default), network, printable(scenario.profile.name),
-                  printable(scenario.stack.name), default_mark(named.stack_is_default));
-  return wrapped(on, terminal.room(2, 100), 2) + "\n" + racks_text(scenario.cluster, plan) +
-         fmt::format("{}{} of {} tokens in a step\n", counted_text(plan.global_batch, "sequence"),
-                     default_mark(named.settings_left.contains(Setting::kGlobalBatch)),
-                     count_text(scenario.model.seq)) +
-         stack_text(terminal, named) + dropped_text(terminal, named.dropped) +
-         notes_text(scenario.model) + launch_note(terminal, scenario, plan);
+  out.note(fmt::format(
+      "{}, {} parameters{}, on {} of {}{}{} ({}, {}{})", out.bold(printable(scenario.model.name)),
+      parameters_text(parameter_count(scenario.model)), active, gpus_text(gpu_count(plan)),
+      printable(scenario.cluster.name), default_mark(named.cluster_is_default), network,
+      printable(scenario.profile.name), printable(scenario.stack.name),
+      default_mark(named.stack_is_default)));
+  write_racks(out, scenario.cluster, plan);
+  out.line("{}{} of {} tokens in a step", counted_text(plan.global_batch, "sequence"),
+           default_mark(named.settings_left.contains(Setting::kGlobalBatch)),
+           count_text(scenario.model.seq));
+  if (!named.stack_reason.empty()) {
+    out.note(printable(
+        fmt::format("{}; {} is assumed instead", named.stack_reason, named.scenario.stack.name)));
+  }
+  if (!named.dropped.empty()) {
+    out.note(
+        printable(fmt::format("dropped from the plan file: {}", fmt::join(named.dropped, ", "))));
+  }
+  for (const std::string& note : scenario.model.notes) out.line("note: {}", printable(note));
+  write_launch_note(out, scenario, plan);
 }
 
-std::string plan_view(const Terminal& terminal, const Plan& plan, const std::set<Setting>& left) {
+void write_plan(TextReport& out, const Plan& plan, const std::set<Setting>& left) {
   const auto mark = [&](Setting setting) { return default_mark(left.contains(setting)); };
   const ParallelDegrees& d = plan.degrees;
   std::string schedule(name_of(plan.schedule));
   if (plan.virtual_stages > 1) schedule += fmt::format(" x {}", plan.virtual_stages);
-  const std::string degrees =
-      terminal.paint(fmt::format("tp {}, pp {}, dp {}{}{}{}", d.tp, d.pp, d.dp,
-                                 d.cp > 1 ? fmt::format(", cp {}", d.cp) : "",
-                                 d.ep > 1 ? fmt::format(", ep {}", d.ep) : "",
-                                 d.etp > 0 ? fmt::format(", etp {}", d.etp) : ""),
-                     Ink::kBold);
-  return row(terminal, "layout", "{}, ZeRO {}{}, {} micro-batch{} of {}{}, {}", degrees, plan.zero,
-             mark(Setting::kZero), micro_batches(plan), micro_batches(plan) == 1 ? "" : "es",
-             plan.micro_batch, mark(Setting::kMicroBatch), schedule) +
-         row(terminal, "kernels", "{}",
-             wrapped(
-                 fmt::format(
-                     "{} recompute{}, {} attention{}, sequence parallel {}{}, {}{}, gradients {}{}",
-                     plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute),
-                     mark(Setting::kRecompute), name_of(plan.attention), mark(Setting::kAttention),
-                     plan.sequence_parallel ? "on" : "off",
-                     plan.degrees.tp > 1 ? mark(Setting::kSequenceParallel) : "",
-                     name_of(plan.dtype),
-                     plan.precision == Precision::kNone
-                         ? ""
-                         : fmt::format(" with {} linear layers{}", name_of(plan.precision),
-                                       plan.fp8_param_gather ? " and weights" : ""),
-                     name_of(plan.gradient_dtype),
-                     plan.offload == Offload::kNone
-                         ? ""
-                         : fmt::format(", {} offload", name_of(plan.offload))),
-                 terminal.room(15, 85), 15)) +
-         (plan.rank_order == RankOrder::kTpDpPp
-              ? ""
-              : row(terminal, "ranks", "{}",
-                    "order tp-pp-dp: pipeline stages vary faster than data-parallel ranks")) +
-         row(terminal, "blocks", "{}",
-             layers_text(plan.stage_layers) +
-                 (plan.virtual_stages > 1 ? " by chunk" : " by stage"));
-}
-
-namespace {
-
-std::string step_row(const Terminal& terminal, const Prediction& predicted) {
-  const TimeScale scale = time_scale(predicted.step);
-  return row(terminal, "step time", "{}, 90 % interval {} to {} {}; {} tokens/s",
-             terminal.paint(fmt::format("{} {}", scaled_text(predicted.step, scale), scale.unit),
-                            Ink::kBold),
-             scaled_text(predicted.step_low, scale), scaled_text(predicted.step_high, scale),
-             scale.unit, count_text(std::llround(predicted.tokens_per_s)));
-}
-
-}  // namespace
-
-namespace {
-
-// Names the two conventions by which frameworks count the FLOPs of causal attention.
-std::string convention_row(const Terminal& terminal, const Prediction& predicted) {
-  return row(
-      terminal, "", "in logs: {} (torchtitan, whole causal mask), {} (Megatron, half of the mask)",
-      rate_text(predicted.model_tflops_per_gpu), rate_text(predicted.half_mask_tflops_per_gpu));
-}
-
-}  // namespace
-
-std::string headline_view(const Terminal& terminal, const Prediction& predicted) {
-  const std::string fits =
-      fits_in_memory(predicted, kRefusedChance)
-          ? terminal.paint("yes", Ink::kGood)
-          : wrapped(fmt::format("no: it {}", misfit_text(predicted, kRefusedChance)),
-                    terminal.room(15, 85), 15);
-  return step_row(terminal, predicted) +
-         row(terminal, "speed", "{} model TFLOP/s per GPU (MFU {})",
-             terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
-             percent_text(predicted.mfu)) +
-         convention_row(terminal, predicted) +
-         row(terminal, "memory", "{}", memory_line(terminal, predicted)) +
-         row(terminal, "fits", "{}", fits);
-}
-
-std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
-                            const Profile& profile) {
-  std::string text = step_row(terminal, predicted);
-  text += row(terminal, "speed",
-              "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
-              terminal.paint(rate_text(predicted.hardware_tflops_per_gpu), Ink::kBold),
-              terminal.paint(rate_text(predicted.model_tflops_per_gpu), Ink::kBold),
-              percent_text(predicted.mfu));
-  text += convention_row(terminal, predicted);
-  text += row(terminal, "memory", "{}", memory_line(terminal, predicted));
-  if (predicted.host_memory > Bytes()) {
-    text += row(terminal, "host", "{} of {} GiB host memory per node for the offloaded optimizer",
-                gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
+  const std::string degrees = out.bold(fmt::format(
+      "tp {}, pp {}, dp {}{}{}{}", d.tp, d.pp, d.dp, d.cp > 1 ? fmt::format(", cp {}", d.cp) : "",
+      d.ep > 1 ? fmt::format(", ep {}", d.ep) : "",
+      d.etp > 0 ? fmt::format(", etp {}", d.etp) : ""));
+  out.row("layout", "{}, ZeRO {}{}, {} micro-batch{} of {}{}, {}", degrees, plan.zero,
+          mark(Setting::kZero), micro_batches(plan), micro_batches(plan) == 1 ? "" : "es",
+          plan.micro_batch, mark(Setting::kMicroBatch), schedule);
+  const std::string precision =
+      plan.precision == Precision::kNone
+          ? ""
+          : fmt::format(" with {} linear layers{}", name_of(plan.precision),
+                        plan.fp8_param_gather ? " and weights" : "");
+  out.prose_row(
+      "kernels",
+      fmt::format("{} recompute{}, {} attention{}, sequence parallel {}{}, {}{}, gradients {}{}",
+                  plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute),
+                  mark(Setting::kRecompute), name_of(plan.attention), mark(Setting::kAttention),
+                  plan.sequence_parallel ? "on" : "off",
+                  plan.degrees.tp > 1 ? mark(Setting::kSequenceParallel) : "", name_of(plan.dtype),
+                  precision, name_of(plan.gradient_dtype),
+                  plan.offload == Offload::kNone
+                      ? ""
+                      : fmt::format(", {} offload", name_of(plan.offload))));
+  if (plan.rank_order != RankOrder::kTpDpPp) {
+    out.row("ranks", "order tp-pp-dp: pipeline stages vary faster than data-parallel ranks");
   }
-  text += row(terminal, "rests on", "profile {} ({}); {}", printable(profile.name),
-              name_of(profile.provenance), sources_text(predicted.sources));
-  return text;
+  out.row("blocks", "{} by {}", layers_text(plan.stage_layers),
+          plan.virtual_stages > 1 ? "chunk" : "stage");
 }
 
-std::string breakdown_view(const Terminal& terminal, const Prediction& predicted,
-                           std::size_t most) {
+void write_headline(TextReport& out, const Prediction& predicted) {
+  write_step(out, predicted);
+  out.row("speed", "{} model TFLOP/s per GPU (MFU {})",
+          out.bold(rate_text(predicted.model_tflops_per_gpu)), percent_text(predicted.mfu));
+  write_conventions(out, predicted);
+  write_used_memory(out, predicted);
+  if (fits_in_memory(predicted, kRefusedChance)) {
+    out.row("fits", "{}", out.paint("yes", Ink::kGood));
+  } else {
+    out.prose_row("fits", "no: it " + misfit_text(predicted, kRefusedChance));
+  }
+}
+
+void write_prediction(TextReport& out, const Prediction& predicted, const Profile& profile) {
+  write_step(out, predicted);
+  out.row("speed", "{} hardware TFLOP/s per GPU (counting recompute), {} model TFLOP/s (MFU {})",
+          out.bold(rate_text(predicted.hardware_tflops_per_gpu)),
+          out.bold(rate_text(predicted.model_tflops_per_gpu)), percent_text(predicted.mfu));
+  write_conventions(out, predicted);
+  write_used_memory(out, predicted);
+  if (predicted.host_memory > Bytes()) {
+    out.row("host", "{} of {} GiB host memory per node for the offloaded optimizer",
+            gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
+  }
+  const Sources& sources = predicted.sources;
+  out.row("rests on",
+          "profile {} ({}); kernel times: {:.0f} % measured at this size, {:.0f} % interpolated, "
+          "{:.0f} % analytical",
+          printable(profile.name), name_of(profile.provenance), sources.exact_entries * 100,
+          sources.interpolated_entries * 100, sources.model * 100);
+}
+
+void write_breakdown(TextReport& out, const Prediction& predicted, std::size_t most) {
   const TimeScale scale = time_scale(predicted.step);
   Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kLeft}});
   const std::vector<BreakdownRow> rows = largest_terms(predicted, most);
   // Width of the numbers before the bar, and minimum width of the bar.
   constexpr int kBeside = 40, kLeastBar = 10;
   const int width =
-      std::clamp(static_cast<int>(terminal.room(kBeside, kBarWidth)), kLeastBar, kBarWidth);
+      std::clamp(static_cast<int>(out.terminal().room(kBeside, kBarWidth)), kLeastBar, kBarWidth);
   const Seconds longest = rows.empty() ? Seconds(1) : std::max(rows.front().time, rows.back().time);
   for (const BreakdownRow& term : rows) {
     table.add_row({term.name, fmt::format("{} {}", scaled_text(term.time, scale), scale.unit),
                    Cell(percent_text(term.time / predicted.step), Ink::kDim),
-                   Cell(terminal.bar(term.time / longest, width), Ink::kGood)});
+                   Cell(out.terminal().bar(term.time / longest, width), Ink::kGood)});
   }
-  return table.text(terminal);
+  out.table(table);
 }
 
-std::string memory_view(const Terminal& terminal, const Prediction& predicted, std::size_t most) {
+void write_memory(TextReport& out, const Prediction& predicted, std::size_t most) {
   Table table(memory_columns());
   const std::int64_t fullest = fullest_stage(predicted).stage;
   const std::size_t count = predicted.memory.size();
@@ -329,17 +278,15 @@ std::string memory_view(const Terminal& terminal, const Prediction& predicted, s
     }
     table.add_row(memory_row(memory, memory.stage == fullest, gib_decimals(predicted.peak)));
   }
-  std::string text = table.text(terminal);
+  out.table(table);
   if (hidden > 0) {
-    text += terminal.paint(fmt::format("  {} stages are not shown: see tpsim explain", hidden),
-                           Ink::kDim) +
-            "\n";
+    out.line("{}", out.paint(fmt::format("  {} stages are not shown: see tpsim explain", hidden),
+                             Ink::kDim));
   }
-  return text;
 }
 
-std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
-                         bool marks_ties, const UsedColumns& used) {
+void write_ranking(TextReport& out, std::span<const PlannedRun> runs, bool marks_ties,
+                   const UsedColumns& used) {
   const Prediction& best = runs.front().predicted;
   const TimeScale scale = time_scale(best.step);
   std::vector<Column> columns = columns_of(fmt::format(
@@ -360,13 +307,7 @@ std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> r
     }
     table.add_row(std::move(cells));
   }
-  return table.text(terminal);
-}
-
-std::string sources_text(const Sources& sources) {
-  return fmt::format(
-      "kernel times: {:.0f} % measured at this size, {:.0f} % interpolated, {:.0f} % analytical",
-      sources.exact_entries * 100, sources.interpolated_entries * 100, sources.model * 100);
+  out.table(table);
 }
 
 }  // namespace tpsim::cli

@@ -1,5 +1,4 @@
-// Parts of reports about a prediction, as text. Each function returns lines of at most 100 columns
-// that end with a newline.
+// Parts of reports about a prediction. Lines have at most 100 columns.
 #pragma once
 
 #include <set>
@@ -9,45 +8,41 @@
 
 #include "app/scenario/named_scenario.h"
 #include "cli/options/options.h"
-#include "cli/options/terminal.h"
+#include "cli/options/text_report.h"
 #include "core/plan/report.h"
 #include "core/scenario/scenario.h"
 #include "plans/search/search.h"
 
 namespace tpsim::cli {
 
-std::string heading(const Terminal& terminal, std::string_view title, std::string_view note = "");
+// Writes "bloom-176b, 176.2 B parameters, on 384 GPUs of jean-zay-a100 ...".
+void write_scenario(TextReport& out, const NamedScenario& named, const Plan& plan);
 
-// Returns "bloom-176b, 176.2 B parameters, on 384 GPUs of jean-zay-a100 ...".
-std::string scenario_view(const Terminal& terminal, const NamedScenario& named, const Plan& plan);
-
-// Returns the plan's degrees, options and stages. Settings in `left` have default values and are
+// Writes the plan's degrees, options and stages. Settings in `left` have default values and are
 // marked "(default)".
-std::string plan_view(const Terminal& terminal, const Plan& plan,
-                      const std::set<Setting>& left = {});
+void write_plan(TextReport& out, const Plan& plan, const std::set<Setting>& left = {});
 
-// Returns step time with interval, model TFLOP/s, used and available memory, and whether the plan
+// Writes step time with interval, model TFLOP/s, used and available memory, and whether the plan
 // fits.
-std::string headline_view(const Terminal& terminal, const Prediction& predicted);
+void write_headline(TextReport& out, const Prediction& predicted);
 
-// Returns step time with interval, hardware and model TFLOP/s, used and available memory, and the
+// Writes step time with interval, hardware and model TFLOP/s, used and available memory, and the
 // sources of the kernel times.
-std::string prediction_view(const Terminal& terminal, const Prediction& predicted,
-                            const Profile& profile);
+void write_prediction(TextReport& out, const Prediction& predicted, const Profile& profile);
 
-// Returns a text with the assumed inputs, and how far stating each lowers the interval's upper end.
-// Empty if all inputs are stated.
-std::string assumed_view(const Terminal& terminal, const NamedScenario& named);
+// Writes the assumed inputs, and how far stating each lowers the interval's upper end; nothing if
+// all inputs are stated.
+void write_assumed(TextReport& out, const NamedScenario& named);
 
-// Returns "dispatcher=deepep 10.2 s, dispatcher=alltoall 11.4 s"; empty if no part was searched.
-std::string tried_view(const Terminal& terminal, const NamedScenario& named);
+// Writes "dispatcher=deepep 10.2 s, dispatcher=alltoall 11.4 s"; nothing if no part was searched.
+void write_tried(TextReport& out, const NamedScenario& named);
 
-// Returns the `most` largest terms of the step as bars, and the sum of the others as one line.
-std::string breakdown_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
+// Writes the `most` largest terms of the step as bars, and the sum of the others as one line.
+void write_breakdown(TextReport& out, const Prediction& predicted, std::size_t most);
 
-// Returns a table of memory by stage and category. Shows at most `most` stages, including the
-// first, the last and the fullest.
-std::string memory_view(const Terminal& terminal, const Prediction& predicted, std::size_t most);
+// Writes a table of memory by stage and category. Shows at most `most` stages, including the first,
+// the last and the fullest.
+void write_memory(TextReport& out, const Prediction& predicted, std::size_t most);
 
 // Additional columns of the ranking if the objective is cost or energy, with one cell per plan.
 struct UsedColumns {
@@ -64,13 +59,9 @@ struct UsedColumns {
 UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
                          const SearchResult& found);
 
-// Returns a table of plans, best first. `marks_ties`: marks plans that may be as fast as the best
+// Writes a table of plans, best first. `marks_ties`: marks plans that may be as fast as the best
 // plan (is_tie). Objectives other than time also show the number of GPUs.
-std::string ranking_view(const Terminal& terminal, std::span<const PlannedRun> runs,
-                         bool marks_ties, const UsedColumns& used = {});
-
-// Returns the shares of device time by source of the kernel times: "kernel times: 82 % measured at
-// this size, 12 % interpolated, 6 % analytical".
-std::string sources_text(const Sources& sources);
+void write_ranking(TextReport& out, std::span<const PlannedRun> runs, bool marks_ties,
+                   const UsedColumns& used = {});
 
 }  // namespace tpsim::cli

@@ -11,9 +11,7 @@
 #include <variant>
 #include <vector>
 
-#include "cli/options/table.h"
-#include "cli/options/wrapping.h"
-#include "cli/views/explain_view.h"
+#include "cli/views/answer_views.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
@@ -98,13 +96,6 @@ void add_event(Table& table, const IssuedEvent& event) {
            cell(printable(cells.label))});
 }
 
-std::string phase_view(const Terminal& terminal, const PhaseProgram& program) {
-  Table table(columns_of(
-      fmt::format("<{}|<stream|bytes|FLOPs|time|<source|<label", name_of(program.phase))));
-  for (const IssuedEvent& event : program.events) add_event(table, event);
-  return table.text(terminal);
-}
-
 std::string title_of(ProgramPart part) { return in_capitals(plain(name_of(part))); }
 
 std::string part_note(const PartProgram& part, std::size_t kinds) {
@@ -133,9 +124,9 @@ void add_difference(Table& table, const EventDifference& one) {
 
 // Lists the passes that change the difference of both times. Empty for a part without work of its
 // own in a micro-batch.
-std::string times_view(const Terminal& terminal, const PartDifference& part) {
+void write_times(TextReport& out, const PartDifference& part) {
   const TimeAfterPass& last = part.times.back();
-  if (last.first == Seconds() && last.second == Seconds()) return "";
+  if (last.first == Seconds() && last.second == Seconds()) return;
   Table table(columns_of("<after pass|this plan|other plan|difference"));
   Seconds before;
   for (const TimeAfterPass& time : part.times) {
@@ -146,45 +137,54 @@ std::string times_view(const Terminal& terminal, const PartDifference& part) {
         {is_last ? "all" : std::string(time.pass), time_text(time.first), time_text(time.second),
          (difference < Seconds() ? "-" : "+") + time_text(Seconds(std::abs(difference.value())))});
   }
-  return table.text(terminal);
+  out.table(table);
 }
 
 }  // namespace
 
-std::string program_text(const Terminal& terminal, const NamedScenario& named,
-                         const PlannedRun& run, const std::vector<PartProgram>& programs) {
-  std::string text = scenario_view(terminal, named, run.plan) + "\n";
-  text += heading(terminal, "PLAN") + plan_view(terminal, run.plan, named.settings_left);
+void write_program(TextReport& out, const NamedScenario& named, const PlannedRun& run,
+                   const std::vector<PartProgram>& programs) {
+  write_scenario(out, named, run.plan);
+  out.heading("PLAN");
+  write_plan(out, run.plan, named.settings_left);
   const auto kinds = static_cast<std::size_t>(block_kind_count(named.scenario.model));
   for (const PartProgram& part : programs) {
-    text += "\n" + heading(terminal, title_of(part.part), part_note(part, kinds));
-    for (const PhaseProgram& phase : part.phases) text += phase_view(terminal, phase);
+    out.heading(title_of(part.part), part_note(part, kinds));
+    for (const PhaseProgram& phase : part.phases) {
+      Table table(columns_of(
+          fmt::format("<{}|<stream|bytes|FLOPs|time|<source|<label", name_of(phase.phase))));
+      for (const IssuedEvent& event : phase.events) add_event(table, event);
+      out.table(table);
+    }
   }
-  return text;
 }
 
-std::string program_difference_text(const Terminal& terminal, const NamedScenario& named,
-                                    const PlannedRun& run, const SimulatedPlan& other,
-                                    const std::vector<PartDifference>& parts) {
-  std::string text = scenario_view(terminal, named, run.plan) + "\n";
-  text += heading(terminal, "THIS PLAN") + plan_view(terminal, run.plan, named.settings_left);
-  text += "\n" + scenario_view(terminal, other.named, other.run.plan) + "\n";
-  text += heading(terminal, "OTHER PLAN") +
-          plan_view(terminal, other.run.plan, other.named.settings_left);
-  if (parts.empty()) return text + "\nBoth plans run the same program.\n";
-  const auto kinds = static_cast<std::size_t>(block_kind_count(named.scenario.model));
+void write_difference(TextReport& out, const SimulatedPlan& plan, const SimulatedPlan& other,
+                      const std::vector<PartDifference>& parts) {
+  write_scenario(out, plan.named, plan.run.plan);
+  out.heading("THIS PLAN");
+  write_plan(out, plan.run.plan, plan.named.settings_left);
+  out.blank();
+  write_scenario(out, other.named, other.run.plan);
+  out.heading("OTHER PLAN");
+  write_plan(out, other.run.plan, other.named.settings_left);
+  if (parts.empty()) {
+    out.blank();
+    out.line("Both plans run the same program.");
+  }
+  const std::int64_t kinds = block_kind_count(plan.named.scenario.model);
   for (const PartDifference& part : parts) {
     const bool names_kind = part.part == ProgramPart::kBlock && kinds > 1;
-    const std::string note = fmt::format("{}time of a micro-batch without overlap",
-                                         names_kind ? fmt::format("kind {}: ", part.block) : "");
-    text += "\n" + heading(terminal, title_of(part.part), note) + times_view(terminal, part);
+    out.heading(title_of(part.part),
+                fmt::format("{}time of a micro-batch without overlap",
+                            names_kind ? fmt::format("kind {}: ", part.block) : ""));
+    write_times(out, part);
     for (const PhaseDifference& phase : part.phases) {
       Table table(columns_of(fmt::format("<{}|this plan|other plan|<label", name_of(phase.phase))));
       for (const EventDifference& one : phase.events) add_difference(table, one);
-      text += table.text(terminal);
+      out.table(table);
     }
   }
-  return text;
 }
 
 }  // namespace tpsim::cli

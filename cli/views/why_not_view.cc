@@ -5,9 +5,7 @@
 #include <cmath>
 
 #include "app/scenario/fit.h"
-#include "cli/options/table.h"
-#include "cli/options/wrapping.h"
-#include "cli/views/explain_view.h"
+#include "cli/views/answer_views.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 
@@ -19,11 +17,11 @@ std::string signed_text(Seconds time, const TimeScale& scale) {
   return (time.value() < 0 ? "-" : "+") + text;
 }
 
-std::string waterfall_view(const Terminal& terminal, const WhyNot& answer) {
+void write_waterfall(TextReport& out, const WhyNot& answer) {
   const Prediction& best = answer.best.predicted;
   const Prediction& other = answer.other->predicted;
   const TimeScale scale = time_scale(std::max(best.step, other.step));
-  Table table({{"", Align::kLeft}, {"best " + std::string(scale.unit)}, {"requested"}, {"change"}});
+  Table table(columns_of(fmt::format("<|best {}|requested|change", scale.unit)));
   for (const TermDifference& term : answer.waterfall) {
     if (term.best.value() == 0 && term.other.value() == 0) continue;
     table.add_row({printable(term.name), scaled_text(term.best, scale),
@@ -34,54 +32,54 @@ std::string waterfall_view(const Terminal& terminal, const WhyNot& answer) {
   table.add_row({Cell("step", Ink::kBold), Cell(scaled_text(best.step, scale), Ink::kBold),
                  Cell(scaled_text(other.step, scale), Ink::kBold),
                  Cell(signed_text(other.step - best.step, scale), Ink::kBold)});
-  return table.text(terminal);
+  out.table(table);
 }
 
-std::string fixes_view(const WhyNot& answer) {
-  std::string text;
+void write_fixes(TextReport& out, const WhyNot& answer) {
   for (const Fix& fix : answer.fixes) {
-    text += fmt::format("  {} instead of {}: {} takes {}\n", to_string(fix.instead),
-                        to_string(fix.given_up), short_name(fix.run.plan),
-                        time_text(fix.run.predicted.step));
+    out.line("  {} instead of {}: {} takes {}", to_string(fix.instead), to_string(fix.given_up),
+             short_name(fix.run.plan), time_text(fix.run.predicted.step));
   }
   if (answer.enough_gpus > 0) {
-    text += fmt::format("  use {}: a plan with these settings fits there\n",
-                        gpus_text(answer.enough_gpus));
+    out.line("  use {}: a plan with these settings fits there", gpus_text(answer.enough_gpus));
+  } else if (answer.fixes.empty()) {
+    out.line("  no change found");
   }
-  return text.empty() ? "  no change found\n" : text;
 }
 
-std::string obstacle_view(const WhyNot& answer, const Scenario& scenario,
-                          const SearchSpace& space) {
-  if (!answer.nearest_miss) return fmt::format("  no such plan is valid: {}\n", answer.illegal);
+void write_obstacle(TextReport& out, const WhyNotAnswer& all) {
+  const WhyNot& answer = all.why_not;
+  const Scenario& scenario = all.named.scenario;
+  if (!answer.nearest_miss) return out.line("  no such plan is valid: {}", answer.illegal);
   const Prediction& predicted = answer.nearest_miss->predicted;
-  return fmt::format("  the closest plan, {},\n  {}; it would fit on a GPU of {} GiB\n",
-                     short_name(answer.nearest_miss->plan),
-                     shortage_text(predicted, memory_limit(scenario, space)),
-                     gib_text(memory_for(scenario, space, predicted.peak)));
+  out.line("  the closest plan, {},", short_name(answer.nearest_miss->plan));
+  out.line("  {}; it would fit on a GPU of {} GiB",
+           shortage_text(predicted, memory_limit(scenario, all.space)),
+           gib_text(memory_for(scenario, all.space, predicted.peak)));
 }
 
 }  // namespace
 
-std::string why_not_text(const Terminal& terminal, const WhyNotAnswer& all) {
-  const auto& [named, space, answer] = all;
-  std::string text = scenario_view(terminal, named, answer.best.plan) + "\n";
-  text += heading(terminal, "BEST PLAN", time_text(answer.best.predicted.step));
-  text += plan_view(terminal, answer.best.plan) + "\n";
+void write_why_not(TextReport& out, const WhyNotAnswer& all) {
+  const WhyNot& answer = all.why_not;
+  write_scenario(out, all.named, answer.best.plan);
+  out.heading("BEST PLAN", time_text(answer.best.predicted.step));
+  write_plan(out, answer.best.plan);
   const std::string asked = to_string(answer.asked);
   if (answer.other) {
     const double slower = answer.other->predicted.step / answer.best.predicted.step - 1;
-    text += heading(terminal, "BEST WITH " + asked,
-                    fmt::format("{}, {} slower{}", time_text(answer.other->predicted.step),
-                                percent_text(slower),
-                                answer.ties ? ": not distinguishable (less than 90 % sure)" : ""));
-    text += plan_view(terminal, answer.other->plan) + "\n";
-    return text + heading(terminal, "WHY", "term by term; the changes add up to the difference") +
-           waterfall_view(terminal, answer);
+    out.heading("BEST WITH " + asked,
+                fmt::format("{}, {} slower{}", time_text(answer.other->predicted.step),
+                            percent_text(slower),
+                            answer.ties ? ": not distinguishable (less than 90 % sure)" : ""));
+    write_plan(out, answer.other->plan);
+    out.heading("WHY", "term by term; the changes add up to the difference");
+    return write_waterfall(out, answer);
   }
-  text += heading(terminal, "WHAT PREVENTS " + asked);
-  text += obstacle_view(answer, named.scenario, space) + "\n";
-  return text + heading(terminal, "WHAT WOULD HELP", "fewest changes first") + fixes_view(answer);
+  out.heading("WHAT PREVENTS " + asked);
+  write_obstacle(out, all);
+  out.heading("WHAT WOULD HELP", "fewest changes first");
+  write_fixes(out, answer);
 }
 
 }  // namespace tpsim::cli

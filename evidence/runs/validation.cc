@@ -239,4 +239,34 @@ ValidationSummary summarize(const std::vector<RunOutcome>& outcomes) {
   return summary;
 }
 
+std::vector<const RunOutcome*> worst_runs(const std::vector<RunOutcome>& outcomes,
+                                          std::size_t most) {
+  std::vector<const RunOutcome*> worst;
+  for (const RunOutcome& run : outcomes) {
+    if (run.error() && run.skipped_because.empty()) worst.push_back(&run);
+  }
+  std::sort(worst.begin(), worst.end(), [](const RunOutcome* a, const RunOutcome* b) {
+    return std::fabs(*a->error()) > std::fabs(*b->error());
+  });
+  worst.resize(std::min(worst.size(), most));
+  return worst;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> skipped_runs(
+    const std::vector<RunOutcome>& outcomes) {
+  std::vector<std::pair<std::string, std::int64_t>> counts;
+  for (const RunOutcome& run : outcomes) {
+    if (run.skipped_because.empty()) continue;
+    const auto found = std::find_if(counts.begin(), counts.end(), [&](const auto& entry) {
+      return entry.first == run.skipped_because;
+    });
+    if (found == counts.end()) {
+      counts.emplace_back(run.skipped_because, 1);
+    } else {
+      ++found->second;
+    }
+  }
+  return counts;
+}
+
 }  // namespace tpsim

@@ -1,9 +1,11 @@
 // Compares predictions with published runs, and summarizes the errors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "evidence/runs/run_setup.h"
@@ -59,5 +61,12 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& run);
 std::vector<RunOutcome> predict_runs(RunLoader& loader, const std::vector<PublishedRun>& runs);
 
 ValidationSummary summarize(const std::vector<RunOutcome>& outcomes);
+
+// Returns the predicted rows that count, largest error first; at most `most`.
+std::vector<const RunOutcome*> worst_runs(const std::vector<RunOutcome>& outcomes,
+                                          std::size_t most);
+// Returns the reasons why rows do not count, with their numbers of rows, by first occurrence.
+std::vector<std::pair<std::string, std::int64_t>> skipped_runs(
+    const std::vector<RunOutcome>& outcomes);
 
 }  // namespace tpsim

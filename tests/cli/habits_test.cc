@@ -64,7 +64,7 @@ Arguments arguments_of(const std::vector<const char*>& words) {
 }
 
 std::string printed(const std::vector<const char*>& words) {
-  return std::get<Printout>(parsed(words).value()).text;
+  return std::get<Answer>(parsed(words).value()).text;
 }
 
 }  // namespace

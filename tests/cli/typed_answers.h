@@ -11,6 +11,12 @@
 
 namespace tpsim::cli {
 
+inline Result<NamedScenario> load_scenario(const Arguments& arguments,
+                                           const std::optional<PlanFile>& file) {
+  TPSIM_TRY(const ScenarioRequest request, scenario_request(arguments, file));
+  return app::load_scenario(request);
+}
+
 inline Result<Plan> single_plan(const Arguments& arguments, const ModelSpec& model,
                                 const std::optional<PlanFile>& file, const PlanDefaults& defaults) {
   TPSIM_TRY(const StatedSettings stated, single_settings(arguments));

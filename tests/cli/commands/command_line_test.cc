@@ -8,7 +8,7 @@
 namespace tpsim::cli {
 namespace {
 
-Result<std::variant<Arguments, Printout>> parsed(std::vector<const char*> words) {
+Result<std::variant<Arguments, Answer>> parsed(std::vector<const char*> words) {
   words.insert(words.begin(), "tpsim");
   return parse_command_line(static_cast<int>(words.size()), words.data());
 }
@@ -27,7 +27,7 @@ std::string error_of(std::vector<const char*> words) {
 std::string printed(std::vector<const char*> words) {
   const auto result = parsed(std::move(words));
   REQUIRE(result.ok());
-  return std::get<Printout>(*result).text;
+  return std::get<Answer>(*result).text;
 }
 
 }  // namespace

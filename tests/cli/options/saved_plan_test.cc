@@ -213,7 +213,10 @@ TEST_CASE("a question about a saved plan equals the question with all options gi
                  {opt_of(Setting::kGlobalBatch), "32"}};
   const PlanFile file = saved(simulated(given));
   const auto asked = [](const Given& options, const std::optional<PlanFile>& plan) {
-    return explain(arguments_of(Command::kExplain, options), plan, {}).value();
+    Arguments arguments = arguments_of(Command::kExplain, options);
+    arguments.set("--json", "");
+    arguments.plan = plan;
+    return run_explain(arguments, {}).value();
   };
   const std::pair why{Opt("--why-not"), std::string("tp=8")};
   const Given spelt = {{Opt("--model"), "llama-3-8b"},

@@ -3,8 +3,6 @@
 #include <catch2/catch.hpp>
 
 #include "app/scenario/fit.h"
-#include "cli/options/table.h"
-#include "cli/options/wrapping.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 #include "tests/cli/small_run.h"
@@ -76,7 +74,9 @@ TEST_CASE("paragraphs break at spaces within their width") {
 
 TEST_CASE("the terms shown add up to the step") {
   const PlannedRun run = test::small_run();
-  const std::string text = breakdown_view({}, run.predicted, 2);
+  TextReport report({});
+  write_breakdown(report, run.predicted, 2);
+  const std::string& text = report.text();
   CHECK(text.find("matmul") != std::string::npos);
   CHECK(text.find("2 others  4.00 s  40.0 %") != std::string::npos);
 }
@@ -87,7 +87,9 @@ TEST_CASE("only the first, the fullest and the last of many stages are shown") {
   for (int stage = 0; stage < 20; ++stage) {
     predicted.memory.push_back(test::stage_memory(stage, stage == 12 ? 5 : 1));
   }
-  const std::string text = memory_view({}, predicted, 6);
+  TextReport report({});
+  write_memory(report, predicted, 6);
+  const std::string& text = report.text();
   CHECK(text.find("\n     12 ") != std::string::npos);
   CHECK(text.find("\n     19 ") != std::string::npos);
   CHECK(text.find("\n      3 ") != std::string::npos);
@@ -102,10 +104,13 @@ TEST_CASE("plans within the interval of the best are marked as ties") {
   tie.predicted.step = Seconds(10.9);
   slower.predicted.step = Seconds(11.1);
   const std::vector<PlannedRun> runs = {best, tie, slower};
-  const std::string marked = ranking_view({}, runs, true);
-  const std::string plain = ranking_view({}, runs, false);
-  CHECK(std::count(marked.begin(), marked.end(), '=') == 1);
-  CHECK(std::count(plain.begin(), plain.end(), '=') == 0);
+  const auto marks = [&](bool marks_ties) {
+    TextReport report({});
+    write_ranking(report, runs, marks_ties);
+    return std::count(report.text().begin(), report.text().end(), '=');
+  };
+  CHECK(marks(true) == 1);
+  CHECK(marks(false) == 0);
 }
 
 TEST_CASE("a shortage names need, limit, stage, margin and the largest part") {

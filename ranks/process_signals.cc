@@ -1,3 +1,5 @@
+#include "ranks/process_signals.h"
+
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -8,11 +10,11 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
-#include "cli/commands/mpi_launch.h"
 #include "core/base/standard_streams.h"
 
-namespace tpsim::cli {
+namespace tpsim {
 namespace {
 
 std::atomic<pid_t> child_process{0};
@@ -43,9 +45,31 @@ int wait_for(pid_t child) {
   return status;
 }
 
+// The first SIGINT or SIGTERM requests a stop after the current step.
+std::atomic<int> first_signal{0};
+std::atomic<std::time_t> arrived_at{0};
+
+static_assert(std::atomic<std::time_t>::is_always_lock_free, "used in a signal handler");
+
+std::time_t seconds_now() {
+  timespec now = {};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec;
+}
+
+void note(int signal) {
+  int none = 0;
+  if (first_signal.compare_exchange_strong(none, signal)) {
+    arrived_at.store(seconds_now());
+  } else if (seconds_now() - arrived_at.load() > 1) {
+    ::_exit(128 + signal);
+  }
+}
+
 }  // namespace
 
-int supervised(const std::string& name, const std::function<int()>& work) {
+int supervised(const std::string& name, const std::string& remedy,
+               const std::function<int()>& work) {
   const pid_t parent = ::getpid();
   set_handlers(pass_on);
   const pid_t child = ::fork();
@@ -64,11 +88,18 @@ int supervised(const std::string& name, const std::function<int()>& work) {
   if (asked_to_end && signal == SIGTERM) return 128 + signal;
   if (signal == SIGPIPE) return 128 + signal;  // the reader of the output closed the pipe
   say(fmt::format(
-      "tpsim: error: {} ended by signal {} ({}){}; with --state DIR the same command continues "
-      "from the last saved step\n",
-      name, signal, ::strsignal(signal),
-      signal == SIGKILL ? ": killed, possibly because the machine ran out of memory" : ""));
+      "tpsim: error: {} ended by signal {} ({}){}; {}\n", name, signal, ::strsignal(signal),
+      signal == SIGKILL ? ": killed, possibly because the machine ran out of memory" : "", remedy));
   return 128 + signal;
 }
 
-}  // namespace tpsim::cli
+void catch_stop_signals() {
+  struct sigaction action = {};
+  action.sa_handler = note;
+  action.sa_flags = SA_RESTART;
+  for (const int signal : {SIGINT, SIGTERM}) ::sigaction(signal, &action, nullptr);
+}
+
+int stop_signal() { return first_signal.load(); }
+
+}  // namespace tpsim
