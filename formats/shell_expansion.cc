@@ -12,13 +12,22 @@ constexpr int kDeepestExpansion = 32;
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 // Returns an unknown value: kUnset and the name. Of a name with spaces, such as "$(date +%s)", only
-// the first word is kept ("$(date...)"), because spaces would split the field.
+// the first word is kept ("$(date...)"), because spaces would split the field. Its parentheses are
+// closed, since eval reads the value again.
 std::string unset(std::string_view name) {
   const std::size_t blank = name.find_first_of(" \t\n");
-  const std::string rest = blank == std::string_view::npos ? ""
-                           : name.starts_with("$((")       ? "...))"
-                                                           : "...)";
-  return std::string(1, kUnset) + std::string(name.substr(0, blank)) + rest;
+  std::string kept = std::string(1, kUnset) + std::string(name.substr(0, blank));
+  if (blank == std::string_view::npos) return kept;
+  std::string open;  // what closes the open parts, innermost last
+  for (const char c : kept) {
+    if (!open.empty() && c == open.back()) {
+      open.pop_back();
+    } else if (c == '(' || c == '`') {
+      open += c == '(' ? ')' : '`';
+    }
+  }
+  std::reverse(open.begin(), open.end());
+  return kept + "..." + open;
 }
 
 std::string in_case(std::string text, bool upper) {

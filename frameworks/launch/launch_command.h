@@ -122,6 +122,8 @@ void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& p
 // Removes --moe-shared-expert-overlap. The prediction does not overlap the shared expert with the
 // dispatch, so the predicted step is an upper bound.
 void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& plan);
+// Removes options of Megatron-FSDP's registered buffers, which save time and are not modelled.
+void leave_out_fsdp_buffers(std::vector<LaunchOption>& options, ImportedPlan& plan);
 // Removes the model's multi-token prediction layers if the run does not train them.
 void leave_out_predictions(bool is_trained, ImportedPlan& plan);
 // Whether the program is Megatron-LM's training of text models. Exported files name no program.

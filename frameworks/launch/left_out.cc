@@ -28,6 +28,18 @@ void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& 
                   kOverlap));
 }
 
+void leave_out_fsdp_buffers(std::vector<LaunchOption>& options, ImportedPlan& plan) {
+  std::vector<std::string> found;
+  for (const char* name : {"--use-nccl-ub", "--fsdp-double-buffer", "--fsdp-manual-registration"}) {
+    if (!has_option(options, name)) continue;
+    drop_option(options, name);
+    found.emplace_back(name);
+  }
+  if (found.empty()) return;
+  plan.notes.push_back(fmt::format("tpsim does not model {}: the predicted step is an upper bound",
+                                   fmt::join(found, ", ")));
+}
+
 void leave_out_predictions(bool is_trained, ImportedPlan& plan) {
   std::int64_t& layers = plan.model.ends.prediction_layers;
   if (is_trained || layers == 0) return;

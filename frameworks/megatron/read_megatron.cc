@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <optional>
+#include <string>
 
 #include "core/base/text.h"
 #include "core/software/launched_models.h"
@@ -263,6 +265,20 @@ void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSi
   check_expert_ranks(in, model, degrees, world);
 }
 
+// Returns the sequences per step: the stated number, or the last of a schedule such as
+// "0:768 250B:1536", which most of the training has.
+std::int64_t global_batch_of(LaunchOptionReader& in, std::int64_t usual) {
+  const std::optional<std::string> schedule = in.text("--step-batch-size-schedule");
+  if (!schedule) return in.integer("--global-batch-size", usual);
+  const std::string last = schedule->substr(schedule->rfind(':') + 1);
+  const std::int64_t batch = std::strtoll(last.c_str(), nullptr, 10);
+  if (batch <= 0) {
+    in.fail(fmt::format("--step-batch-size-schedule is {}; the form is THRESHOLD:BATCH ...",
+                        *schedule));
+  }
+  return in.integer("--global-batch-size", batch);
+}
+
 }  // namespace
 
 std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
@@ -305,7 +321,7 @@ Result<Plan> plan_of_megatron(LaunchStack stack, const ShellOptions& shell, cons
   if (in.flag("--use-tp-pp-dp-mapping")) plan.rank_order = RankOrder::kTpPpDp;
   plan.sequence_parallel = in.flag("--sequence-parallel") && plan.degrees.tp > 1;
   plan.micro_batch = in.integer("--micro-batch-size", 1);
-  plan.global_batch = in.integer("--global-batch-size", plan.micro_batch * plan.degrees.dp);
+  plan.global_batch = global_batch_of(in, plan.micro_batch * plan.degrees.dp);
   plan.zero = zero_of(in);
   check_overlap(in, plan);
   plan.offload = offload_of(in);

@@ -126,6 +126,30 @@ TEST_CASE("a shared expert and its overlap are read, with a note if the overlap 
   CHECK(has_note(both, "--moe-shared-expert-overlap"));
 }
 
+TEST_CASE("registered buffers of Megatron-FSDP are noted, as the prediction leaves them out") {
+  const ImportedPlan plan = read(
+      of_script(mixture("--use-nccl-ub --fsdp-double-buffer --init-model-with-meta-device"), {}));
+  CHECK(plan.plan == read(of_script(mixture(""), {})).plan);
+  CHECK(has_note(plan, "--use-nccl-ub, --fsdp-double-buffer"));
+}
+
+TEST_CASE("a schedule of batch sizes states the last one") {
+  const std::string text = "torchrun --nproc_per_node 8 pretrain_gpt.py " + kSizes;
+  const auto batch = [&](const std::string& schedule) {
+    return of_script(text + "--step-batch-size-schedule \"" + schedule + "\"", {});
+  };
+  CHECK(read(batch("0:16 2.4B:320 12B:1536")).plan.global_batch == 1536);
+  CHECK_THAT(error_of(batch("16 32:")), Catch::Contains("THRESHOLD:BATCH"));
+}
+
+TEST_CASE("unknown output of a program is read again by eval") {
+  const std::string text =
+      "GPUS=$(($(ds_ssh nvidia-smi -L | wc -l)-2))\nNAME=`basename $0 .sh`\n"
+      "cmd=\"torchrun --nproc_per_node 8 pretrain_gpt.py " +
+      kSizes + "--save $NAME --load run-$GPUS\"\neval $cmd\n";
+  CHECK(read(of_script(text, {})).plan.degrees.dp == 8);
+}
+
 TEST_CASE("MTP layers of a named model are trained only if the file trains them") {
   ImportInputs inputs = in_folder({}, 64);
   inputs.model = Catalogue::open().value().load_model("glm-4.5-air").value();
