@@ -55,8 +55,7 @@ std::optional<LaunchStack> advised_export(const NamedScenario& named, const Plan
   if (!own.ok()) return std::nullopt;
   const PlanFile file = plan_file_of(named, plan);
   std::vector<LaunchStack> candidates = {framework->stack()};
-  // Megatron-LM is a fallback: NeMo also uses Megatron-Core, but its files support fewer models.
-  if (framework->stack() == LaunchStack::kNemo) candidates.push_back(LaunchStack::kMegatronLm);
+  if (const auto other = framework->alternative()) candidates.push_back(*other);
   for (const LaunchStack stack : candidates) {
     const Result<CheckedExport> checked = checked_export(stack, file, named.scenario, *own);
     const bool is_written = checked.ok() && fits_in_memory(checked->run.predicted) &&

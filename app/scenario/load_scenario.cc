@@ -214,8 +214,7 @@ Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
           "--ignore-stack-limits plans the model anyway");
 }
 
-// Stacks that are assumed for models that the cluster's own stack cannot run, best first. NeMo
-// supports NVIDIA's GPUs only.
+// Stacks that are assumed for models that the cluster's own stack cannot run, best first.
 constexpr std::array<std::string_view, 4> kOtherStacks = {"nemo", "megatron-deepspeed",
                                                           "torchtitan", "pytorch-fsdp"};
 
@@ -238,11 +237,12 @@ Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
   const std::int64_t gpus = request.gpus > 0 ? request.gpus : cluster.nodes * cluster.gpus_per_node;
   const bool replicates = gpus > 1 && shards_nothing(*usual);
   if (rule == nullptr && !replicates) return Ok{};
-  const bool is_amd = scenario.profile.device.name.starts_with("AMD");
   for (const std::string_view other : kOtherStacks) {
     const std::string name(other);
     TPSIM_TRY(const StackSpec stack, catalogue.load_stack(name));
-    const bool runs_here = stack.launcher != Launcher::kNemo || !is_amd;
+    const Framework* const framework = framework_of(stack.launcher, name);
+    const bool runs_here =
+        framework == nullptr || framework->supports_gpu(scenario.profile.device.name);
     const bool is_like = !replicates || other == kOtherStacks.back();  // PyTorch's own FSDP
     if (!runs_here || !is_like || reason_against(stack.launcher, scenario.model) != nullptr)
       continue;

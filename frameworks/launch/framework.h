@@ -3,6 +3,7 @@
 // frameworks.cc lists all frameworks. Each is defined in a folder of its own.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -50,6 +51,11 @@ class Framework {
   // Whether files of this framework start a plan of the software stack with this name. Stack files
   // of users are matched by name, too.
   virtual bool runs(const std::string& stack) const;
+  // Whether the framework runs on GPUs of a profile with this device name.
+  virtual bool supports_gpu(std::string_view) const { return true; }
+  // Returns a framework whose files can start the same plans, for models that files of this one
+  // cannot describe. Nothing if there is none.
+  virtual std::optional<LaunchStack> alternative() const { return std::nullopt; }
 
   // Detection: whether a script or log starts this framework, and whether a configuration file has
   // keys that only this framework has.

@@ -75,6 +75,11 @@ class Nemo final : public Framework {
  public:
   Nemo() : Framework(LaunchStack::kNemo, Launcher::kNemo, std::string(kNemoYamlFile)) {}
 
+  bool supports_gpu(std::string_view device) const override { return !device.starts_with("AMD"); }
+  std::optional<LaunchStack> alternative() const override {
+    return LaunchStack::kMegatronLm;  // Megatron-Core too; its files support more models
+  }
+
   bool detects_settings(const std::vector<FlatSetting>& settings) const override {
     return is_of_bridge(settings) || has_key(settings, "model.tensor_model_parallel_size");
   }
