@@ -105,7 +105,7 @@ void compare(std::optional<LaunchStack> launcher, const StackSpec& from, const S
     if (before == after || !has_effect(launcher, row.part, before)) continue;
     lost.push_back({std::string(row.key), text_of(row, before), text_of(row, after),
                     is_lacking(launcher, row.part, before),
-                    launcher ? fixed_behaviour(*launcher, row.part) : std::string_view()});
+                    launcher ? stated_values(*launcher, row.part).otherwise : std::string_view()});
   }
 }
 

@@ -29,21 +29,27 @@ struct FixedRow {
   StackPart part;
   std::uint8_t launchers;
   std::string_view text;
+  std::string_view stated = {};  // values that the files state, separated by spaces
 };
+
+constexpr std::string_view kAllValues = "*";
 
 constexpr auto kFixedRows = std::to_array<FixedRow>({
     {StackPart::kAttentionKernel, kCoreFiles,
      "Transformer Engine has FlashAttention 2, FlashAttention 3 and cuDNN, and unfused attention "
-     "has Megatron's softmax kernel or PyTorch's ops (megatron/core/fusions/fused_softmax.py)"},
+     "has Megatron's softmax kernel or PyTorch's ops (megatron/core/fusions/fused_softmax.py)",
+     "torch flash2 flash3 cudnn"},
     {StackPart::kAttentionKernel, kForkFiles,
      "its attention is unfused, with its softmax kernel or PyTorch's ops "
-     "(megatron/model/fused_softmax.py)"},
+     "(megatron/model/fused_softmax.py)",
+     "torch"},
     {StackPart::kAttentionKernel, kTitanFiles,
      "the registry's configuration sets the backend, and PyTorch selects the kernel "
      "(torchtitan/models/common/attention.py)"},
     {StackPart::kAttentionKernel, kTrainerFiles,
      "--attn_implementation has FlashAttention 2, FlashAttention 3 and eager, which is --attention "
-     "unfused; with sdpa PyTorch selects the kernel (transformers/modeling_utils.py:3722)"},
+     "unfused; with sdpa PyTorch selects the kernel (transformers/modeling_utils.py:3722)",
+     "torch flash2 flash3"},
     {StackPart::kNormKernel, kCoreFiles,
      "its layers have Transformer Engine's norm "
      "(megatron/core/extensions/transformer_engine.py:1048)"},
@@ -53,10 +59,12 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "its norm is torch.nn.RMSNorm (torchtitan/models/common/nn_modules.py:134)"},
     {StackPart::kNormKernel, kTrainerFiles,
      "its modules have PyTorch's ops; --use_liger_kernel replaces norm, rotary embedding, "
-     "activation and loss together (transformers/training_args.py:919)"},
+     "activation and loss together (transformers/training_args.py:919)",
+     "fused"},
     {StackPart::kRotaryKernel, kCoreFiles,
      "it has Transformer Engine's kernel, or PyTorch's ops with --no-rope-fusion "
-     "(megatron/core/models/common/embeddings/rope_utils.py)"},
+     "(megatron/core/models/common/embeddings/rope_utils.py)",
+     "torch"},
     {StackPart::kRotaryKernel, kForkFiles,
      "its rotary embedding is compiled PyTorch ops (megatron/model/positional_embeddings.py)"},
     {StackPart::kRotaryKernel, kTitanFiles,
@@ -64,24 +72,28 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "(torchtitan/models/common/rope.py)"},
     {StackPart::kRotaryKernel, kTrainerFiles,
      "its modules rotate halves in PyTorch's ops; --use_liger_kernel replaces norm, rotary "
-     "embedding, activation and loss together (transformers/training_args.py:919)"},
+     "embedding, activation and loss together (transformers/training_args.py:919)",
+     "fused"},
     {StackPart::kActivationKernel, kCoreFiles,
      "its switches fuse the model's own activation or do not: --no-bias-gelu-fusion, "
-     "--no-bias-swiglu-fusion (megatron/core/transformer/mlp.py)"},
+     "--no-bias-swiglu-fusion (megatron/core/transformer/mlp.py)",
+     "torch"},
     {StackPart::kActivationKernel, kForkFiles,
      "it fuses bias and GELU or does not: --no-bias-gelu-fusion "
-     "(megatron/model/transformer.py:104)"},
+     "(megatron/model/transformer.py:104)",
+     "torch"},
     {StackPart::kActivationKernel, kTitanFiles,
      "its feed-forward layers have PyTorch's ops (torchtitan/models/common/feed_forward.py)"},
     {StackPart::kActivationKernel, kTrainerFiles,
      "its modules have PyTorch's ops; --use_liger_kernel replaces norm, rotary embedding, "
-     "activation and loss together (transformers/training_args.py:919)"},
+     "activation and loss together (transformers/training_args.py:919)",
+     "fused"},
     {StackPart::kResidualKernel, kTitanFiles,
      "its blocks add residuals in PyTorch's ops (torchtitan/models/common/decoder.py)"},
     {StackPart::kResidualKernel, kTrainerFiles,
      "its modules add residuals in PyTorch's ops (transformers/models/llama/modeling_llama.py)"},
     {StackPart::kResidualKernel, kForkFiles | kCoreFiles,
-     "it fuses bias, dropout and residual or does not: --no-bias-dropout-fusion"},
+     "it fuses bias, dropout and residual or does not: --no-bias-dropout-fusion", "torch"},
     {StackPart::kResidualGradient, kCoreFiles,
      "a separate op adds the residual's gradient; --fused-residual-rmsnorm covers only norms "
      "outside of Transformer Engine's linear layers "
@@ -96,14 +108,17 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "its AdamW is Apex's fused kernel (megatron/optimizer/__init__.py:16)"},
     {StackPart::kLossHead, kCoreFiles,
      "its loss is the vocab-parallel cross entropy, with --cross-entropy-loss-fusion or without "
-     "(megatron/core/models/common/language_module/language_module.py:174)"},
+     "(megatron/core/models/common/language_module/language_module.py:174)",
+     "vocab_parallel vocab_parallel_fused"},
     {StackPart::kLossHead, kForkFiles,
      "its loss is the vocab-parallel cross entropy (megatron/mpu/cross_entropy.py)"},
     {StackPart::kLossHead, kTitanFiles,
-     "its loss is PyTorch's cross entropy, whole or in chunks (torchtitan/components/loss.py)"},
+     "its loss is PyTorch's cross entropy, whole or in chunks (torchtitan/components/loss.py)",
+     "eager chunked"},
     {StackPart::kLossHead, kTrainerFiles,
      "the model's forward computes PyTorch's cross entropy; --use_liger_kernel replaces norm, "
-     "rotary embedding, activation and loss together (transformers/loss/loss_utils.py)"},
+     "rotary embedding, activation and loss together (transformers/loss/loss_utils.py)",
+     "chunked"},
     {StackPart::kLogitsDtype, kCoreFiles,
      "its cross entropy reads an fp32 copy of the logits "
      "(megatron/core/fusions/fused_cross_entropy.py)"},
@@ -116,7 +131,8 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
     {StackPart::kGradientAccumulation, kCoreFiles,
      "wgrad GEMMs add to the gradient buffer, or with --no-gradient-accumulation-fusion a separate "
      "op does; only Megatron-FSDP overwrites "
-     "(megatron/core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py:510)"},
+     "(megatron/core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py:510)",
+     "separate"},
     {StackPart::kGradientAccumulation, kForkFiles | kTitanFiles | kTrainerFiles,
      "PyTorch's autograd computes a gradient and then adds it "
      "(torch/csrc/autograd/functions/accumulate_grad.h)"},
@@ -137,7 +153,8 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "(torchtitan/trainer.py, torch/distributed/pipelining/stage.py)"},
     {StackPart::kGradientSync, kAccelFiles,
      "it reduces gradients after every micro-batch with sync_each_batch, otherwise after the last "
-     "(accelerate/accelerator.py:1291)"},
+     "(accelerate/accelerator.py:1291)",
+     "every_micro_batch"},
     {StackPart::kGradientSync, kSpeedFiles,
      "ZeRO 2 and 3 reduce gradients after every micro-batch and refuse no_sync "
      "(deepspeed/runtime/engine.py:3042)"},
@@ -145,12 +162,13 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "Megatron-Bridge converts a dtype of its YAML only if the recipe has one "
      "(src/megatron/bridge/training/utils/omegaconf_utils.py:500)"},
     {StackPart::kReduceDtype, kTitanFiles,
-     "mixed_precision_reduce accepts float32 only (torchtitan/config/configs.py)"},
+     "mixed_precision_reduce accepts float32 only (torchtitan/config/configs.py)", "as_added_up"},
     {StackPart::kReduceDtype, kAccelFiles,
      "set_mixed_precision gives weights and reduction the same dtype "
      "(accelerate/utils/dataclasses.py)"},
     {StackPart::kReduceDtype, kSpeedFiles,
-     "communication_data_type states one dtype of reduction (deepspeed/runtime/engine.py:1405)"},
+     "communication_data_type states one dtype of reduction (deepspeed/runtime/engine.py:1405)",
+     kAllValues},
     {StackPart::kOverlapGradientReduction, kForkFiles,
      "DeepSpeed's pipeline engine reduces gradients after the last backward "
      "(deepspeed/runtime/pipe/engine.py)"},
@@ -166,12 +184,14 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
     {StackPart::kOverlapParameterGather, kSpeedFiles,
      "ZeRO 1 and 2 gather weights after the update, ZeRO 3 in advance unless "
      "stage3_prefetch_bucket_size is 0 "
-     "(deepspeed/runtime/zero/partitioned_param_coordinator.py:452)"},
+     "(deepspeed/runtime/zero/partitioned_param_coordinator.py:452)",
+     kAllValues},
     {StackPart::kShardGroup, kForkFiles,
      "the optimizer is sharded over all data-parallel ranks (deepspeed/runtime/engine.py)"},
     {StackPart::kShardGroup, kSpeedFiles,
      "ZeRO shards over all ranks; MiCS needs deepspeed.zero.MiCS_Init, which transformers does not "
-     "call (deepspeed/runtime/zero/mics.py)"},
+     "call (deepspeed/runtime/zero/mics.py)",
+     "all"},
     {StackPart::kPipelineSends, kCoreFiles,
      "stages send shards of the sequence with sequence parallelism, otherwise whole activations "
      "(megatron/core/pipeline_parallel/schedules.py)"},
@@ -191,7 +211,8 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "PyTorch's schedules batch sends and receives (torch/distributed/pipelining/schedules.py)"},
     {StackPart::kOverlapP2p, kCoreFiles,
      "interleaved schedules overlap transfers unless --no-overlap-p2p-communication is set, 1F1B "
-     "does not overlap them (megatron/training/arguments.py)"},
+     "does not overlap them (megatron/training/arguments.py)",
+     "off"},
     {StackPart::kOverlapP2p, kForkFiles,
      "DeepSpeed's pipeline engine waits for each transfer (deepspeed/runtime/pipe/engine.py)"},
     {StackPart::kOverlapP2p, kTitanFiles,
@@ -199,11 +220,13 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "(torch/distributed/pipelining/schedules.py)"},
     {StackPart::kTpOverlap, kCoreFiles,
      "its linear layers are Transformer Engine's, whose only switch is --tp-comm-overlap "
-     "(transformer_engine/pytorch/module/linear.py)"},
+     "(transformer_engine/pytorch/module/linear.py)",
+     "userbuffers"},
     {StackPart::kTpOverlap, kForkFiles,
      "its linear layers reduce after dgrad and wgrad (megatron/mpu/mappings.py)"},
     {StackPart::kTpOverlap, kTitanFiles,
-     "async tensor parallelism is its only overlap (torchtitan/config/configs.py:307)"},
+     "async tensor parallelism is its only overlap (torchtitan/config/configs.py:307)",
+     "userbuffers"},
     {StackPart::kTpOverlap, kSpeedFiles,
      "AutoTP reduces after each linear layer (deepspeed/module_inject/layers.py)"},
     {StackPart::kTpRecomputeAllgather, kCoreFiles,
@@ -213,13 +236,15 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "its layers save gathered inputs (torchtitan/models/common/decoder_sharding.py)"},
     {StackPart::kCpCommType, kCoreFiles,
      "--cp-comm-type has p2p, all_gather, a2a and a2a+p2p "
-     "(megatron/core/transformer/transformer_config.py)"},
+     "(megatron/core/transformer/transformer_config.py)",
+     "all_gather p2p a2a"},
     {StackPart::kCpCommType, kTitanFiles,
      "it uses PyTorch's context parallelism (torchtitan/distributed/context_parallel)"},
     {StackPart::kCudaGraphs, kForkFiles, "it captures no CUDA graphs (megatron/training.py)"},
     {StackPart::kCudaGraphs, kTitanFiles,
      "it captures forward and backward as one graph, or nothing (disable_cuda_graphs in "
-     "torchtitan/config/configs.py)"},
+     "torchtitan/config/configs.py)",
+     "none full_iteration"},
     {StackPart::kCudaGraphs, kTrainerFiles,
      "it captures graphs only in the mode reduce-overhead of torch.compile, around compiled parts "
      "(transformers/training_args.py, torch_compile_mode)"},
@@ -231,7 +256,8 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "Apex's FusedAdam keeps fp32 moments (apex/optimizers/fused_adam.py)"},
     {StackPart::kOptimizerDtype, kTitanFiles,
      "only the fused AdamW of torchtitan has bf16 moments "
-     "(torchtitan/components/optimizer/optimizer.py)"},
+     "(torchtitan/components/optimizer/optimizer.py)",
+     kAllValues},
     {StackPart::kOptimizerDtype, kAccelFiles,
      "PyTorch's AdamW keeps moments in the dtype of the weights, and FSDP's shards are in fp32 "
      "(torch/optim/adam.py); tpsim does not model adamw_anyprecision of torchdistx"},
@@ -251,7 +277,8 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "(transformers/models/*/modeling_*.py)"},
     {StackPart::kPermute, kCoreFiles,
      "--moe-permute-fusion selects the kernel, otherwise index ops run "
-     "(megatron/core/transformer/moe/moe_utils.py)"},
+     "(megatron/core/transformer/moe/moe_utils.py)",
+     "fused unfused unfused_seq"},
     {StackPart::kPermute, kTitanFiles,
      "its dispatcher has its own permutation (torchtitan/models/common/token_dispatcher.py)"},
     {StackPart::kPermute, kTrainerFiles,
@@ -265,10 +292,12 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "the router's probabilities scale outputs (transformers/integrations/moe.py)"},
     {StackPart::kExpertLoad, kCoreFiles,
      "the load follows from router and data, unless --moe-router-force-load-balancing fixes it "
-     "(megatron/core/transformer/moe/router.py)"},
+     "(megatron/core/transformer/moe/router.py)",
+     "balanced"},
     {StackPart::kExpertLoad, kTitanFiles,
      "the load follows from router and data, unless moe_force_load_balance fixes it "
-     "(torchtitan/config/configs.py)"},
+     "(torchtitan/config/configs.py)",
+     "balanced"},
     {StackPart::kExpertLoad, kTrainerFiles,
      "the load follows from router and data (transformers/integrations/moe.py)"},
     {StackPart::kEpOverlap, kTitanFiles,
@@ -285,14 +314,16 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "fp16/fused_optimizer.py)"},
     {StackPart::kMasterWeights, kTitanFiles,
      "FSDP casts fp32 shards; weights, gradients and moments can only be in bf16 together: "
-     "--master-weights none --optimizer-dtype bf16 (torchtitan/config/configs.py)"},
+     "--master-weights none --optimizer-dtype bf16 (torchtitan/config/configs.py)",
+     "none"},
     {StackPart::kMasterWeights, kAccelFiles,
      "FSDP casts fp32 shards when it gathers them (accelerate/utils/dataclasses.py)"},
     {StackPart::kMasterWeights, kSpeedFiles,
      "ZeRO keeps a copy of 16-bit weights for the optimizer (deepspeed/runtime/zero/stage3.py); "
      "tpsim cannot write torch_autocast yet"},
     {StackPart::kExpertKernel, kCoreFiles,
-     "its grouped GEMMs are Transformer Engine's (megatron/core/transformer/moe/experts.py)"},
+     "its grouped GEMMs are Transformer Engine's (megatron/core/transformer/moe/experts.py)",
+     "grouped looped"},
     {StackPart::kExpertKernel, kTitanFiles,
      "its experts are one grouped GEMM of PyTorch (torchtitan/models/common/moe.py:110)"},
     {StackPart::kExpertKernel, kTrainerFiles,
@@ -310,6 +341,7 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "--optim has no Muon (transformers/training_args.py, OptimizerNames)"},
     {StackPart::kMuonTpMode, kTrainerFiles,
      "--optim has no Muon (transformers/training_args.py, OptimizerNames)"},
+    {StackPart::kTpRecomputeAllgather, kNanoFiles, "", kAllValues},
     {StackPart::kExpertCapacity, kTitanFiles,
      "the registry's configuration states non_blocking_capacity_factor "
      "(torchtitan/models/common/token_dispatcher.py)"},
@@ -334,16 +366,20 @@ constexpr std::string_view kNoKey =
 
 }  // namespace
 
-std::string_view fixed_behaviour(LaunchStack stack, StackPart part) {
+StatedValues stated_values(LaunchStack stack, StackPart part) {
   for (const FixedRow& row : kFixedRows) {
-    if (row.part == part && (row.launchers & files_of(stack)) != 0) return row.text;
+    if (row.part != part || (row.launchers & files_of(stack)) == 0) continue;
+    const bool are_all = row.stated == kAllValues;
+    return {are_all, are_all ? std::string_view() : row.stated, row.text};
   }
-  return (kNanoFiles & files_of(stack)) != 0 ? kNoKey : std::string_view();
+  if ((kNanoFiles & files_of(stack)) != 0) return {false, "", kNoKey};
+  return {};
 }
 
 std::string fixed_behaviour_text() {
   std::string text = "| part | launchers | behavior |\n|---|---|---|\n";
   for (const FixedRow& row : kFixedRows) {
+    if (row.text.empty()) continue;
     std::string names;
     for (const LaunchStack stack : all_of<LaunchStack>()) {
       if ((row.launchers & files_of(stack)) == 0) continue;

@@ -11,10 +11,15 @@
 
 namespace tpsim {
 
-// Returns the sentence without a full stop; it ends with the launcher's file. Empty for parts whose
-// values the launcher's files state all, or where no value has an effect, and for settings, which
-// core/software/launch_rules.h explains.
-std::string_view fixed_behaviour(LaunchStack stack, StackPart part);
+// Values of a part that files of a launcher state.
+struct StatedValues {
+  bool are_all = true;
+  std::string_view words = {};  // if not all: the values, separated by spaces; empty if none
+  // Behavior with other values: a sentence without a full stop, which ends with the launcher's
+  // file.
+  std::string_view otherwise = {};
+};
+StatedValues stated_values(LaunchStack stack, StackPart part);
 
 // Returns a Markdown table with a row per sentence: part, launchers, sentence.
 std::string fixed_behaviour_text();

@@ -1,5 +1,4 @@
-// The table of held_settings.h: for each setting, part and launcher, whether launch files state the
-// value.
+// For each setting, part and launcher, whether launch files state the value.
 #include "frameworks/launch/held_settings.h"
 
 #include <fmt/format.h>
@@ -8,6 +7,8 @@
 #include <array>
 
 #include "core/base/text.h"
+#include "frameworks/launch/environment_parts.h"
+#include "frameworks/launch/fixed_behaviour.h"
 
 namespace tpsim {
 namespace {
@@ -24,9 +25,8 @@ constexpr HeldCell kIdle{Held::kNoEffect};
 constexpr HeldCell kNot{Held::kRefused};
 constexpr HeldCell only(std::string_view words) { return {Held::kWritten, words}; }
 
-template <class Key>
 struct HeldRow {
-  Key key;
+  Setting key;
   // One cell per launcher, in the order of LaunchStack. A cell does not have a default value, so
   // each must be given.
   HeldCell megatron_lm, megatron_deepspeed, nemo, torchtitan, nanotron, accelerate, deepspeed;
@@ -38,8 +38,7 @@ struct HeldRow {
   }
 };
 
-using SettingCells = HeldRow<Setting>;
-constexpr auto kHeldSettings = std::to_array<SettingCells>({
+constexpr auto kHeldSettings = std::to_array<HeldRow>({
     // megatron-lm, megatron-deepspeed, nemo, torchtitan, nanotron, accelerate, deepspeed
     {Setting::kTp, kHeld, kHeld, kHeld, kHeld, kHeld, kNot, kHeld},
     {Setting::kPp, kHeld, kHeld, kHeld, kHeld, kHeld, kNot, kNot},
@@ -73,79 +72,63 @@ constexpr auto kHeldSettings = std::to_array<SettingCells>({
     {Setting::kStageLayers, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
 });
 
-using PartCells = HeldRow<StackPart>;
-constexpr auto kHeldParts = std::to_array<PartCells>({
-    // megatron-lm, megatron-deepspeed, nemo, torchtitan, nanotron, accelerate, deepspeed
-    {StackPart::kAttentionKernel, only("torch flash2 flash3 cudnn"), only("torch"),
-     only("torch flash2 flash3 cudnn"), kNot, kNot, only("torch flash2 flash3"),
-     only("torch flash2 flash3")},
-    {StackPart::kNormKernel, kNot, kNot, kNot, kNot, kNot, only("fused"), only("fused")},
-    {StackPart::kRotaryKernel, only("torch"), kNot, only("torch"), kNot, kNot, only("fused"),
-     only("fused")},
-    {StackPart::kActivationKernel, only("torch"), only("torch"), only("torch"), kNot, kNot,
-     only("fused"), only("fused")},
-    {StackPart::kResidualKernel, only("torch"), only("torch"), only("torch"), kNot, kNot, kNot,
-     kNot},
-    {StackPart::kResidualGradient, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kOptimizerKernel, kNot, kNot, kNot, kHeld, kNot, kHeld, kHeld},
-    {StackPart::kLossHead, only("vocab_parallel vocab_parallel_fused"), kNot,
-     only("vocab_parallel vocab_parallel_fused"), only("eager chunked"), kNot, only("chunked"),
-     only("chunked")},
-    {StackPart::kLogitsDtype, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kGradientAccumulation, only("separate"), kNot, only("separate"), kNot, kNot, kNot,
-     kNot},
-    {StackPart::kDataParallelSync, kNot, kNot, kNot, kNot, kNot, kNot, kNot},
-    {StackPart::kGradientSync, kNot, kIdle, kNot, kNot, kIdle, only("every_micro_batch"), kNot},
-    {StackPart::kReduceDtype, kHeld, kIdle, kNot, only("as_added_up"), kIdle, kNot, kHeld},
-    {StackPart::kOverlapGradientReduction, kHeld, kNot, kHeld, kNot, kNot, kNot, kHeld},
-    {StackPart::kOverlapParameterGather, kHeld, kNot, kHeld, kNot, kNot, kNot, kHeld},
-    {StackPart::kShardGroup, kHeld, kNot, kHeld, kHeld, kNot, kHeld, only("all")},
-    {StackPart::kPipelineSends, kNot, kNot, kNot, kNot, kNot, kIdle, kIdle},
-    {StackPart::kP2pCalls, kNot, kNot, kNot, kNot, kNot, kIdle, kIdle},
-    {StackPart::kOverlapP2p, only("off"), kNot, only("off"), kNot, kNot, kIdle, kIdle},
-    {StackPart::kTpOverlap, only("userbuffers"), kNot, only("userbuffers"), only("userbuffers"),
-     kNot, kIdle, kNot},
-    {StackPart::kTpRecomputeAllgather, kNot, kIdle, kNot, kNot, kHeld, kIdle, kIdle},
-    {StackPart::kCpCommType, only("all_gather p2p a2a"), kIdle, only("all_gather p2p a2a"), kNot,
-     kIdle, kIdle, kIdle},
-    {StackPart::kBlockingLaunches, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {StackPart::kCudaGraphs, kHeld, kNot, kHeld, only("none full_iteration"), kNot, kNot, kNot},
-    {StackPart::kCompile, kNot, kNot, kNot, kHeld, kNot, kHeld, kHeld},
-    {StackPart::kRecomputeModules, kHeld, kIdle, kHeld, kIdle, kIdle, kIdle, kIdle},
-    {StackPart::kOptimizerDtype, kHeld, kNot, kHeld, kHeld, kNot, kNot, kNot},
-    {StackPart::kDispatcher, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
-    {StackPart::kRouterKernel, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
-    {StackPart::kPermute, only("fused unfused unfused_seq"), kIdle,
-     only("fused unfused unfused_seq"), kNot, kIdle, kNot, kNot},
-    {StackPart::kExpertWeighting, kNot, kIdle, kNot, kNot, kIdle, kNot, kNot},
-    {StackPart::kExpertLoad, only("balanced"), kIdle, only("balanced"), only("balanced"), kIdle,
-     kNot, kNot},
-    {StackPart::kEpOverlap, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
-    {StackPart::kDelayWgrad, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
-    {StackPart::kExpandableSegments, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {StackPart::kMasterWeights, kNot, kNot, kNot, only("none"), kNot, kNot, kNot},
-    {StackPart::kExpertKernel, only("grouped looped"), kIdle, only("grouped looped"), kNot, kIdle,
-     kNot, kNot},
-    {StackPart::kFp32Matmul, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {StackPart::kOptimizerKind, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
-    {StackPart::kMuonTpMode, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
-    {StackPart::kExpertCapacity, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
-    {StackPart::kExpertStash, kHeld, kIdle, kHeld, kNot, kIdle, kNot, kNot},
-    {StackPart::kOffloadLayers, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
-});
+// Parts without effect in plans for some launchers, whose plans have no experts, no tensor
+// parallelism or no pipeline.
+struct IdlePart {
+  StackPart part;
+  unsigned launchers;
+};
+constexpr unsigned bit_of(LaunchStack stack) { return 1U << static_cast<int>(stack); }
+constexpr unsigned kOfFork = bit_of(LaunchStack::kMegatronDeepSpeed);
+constexpr unsigned kOfTitan = bit_of(LaunchStack::kTorchTitan);
+constexpr unsigned kOfNanotron = bit_of(LaunchStack::kNanotron);
+constexpr unsigned kOfAccelerate = bit_of(LaunchStack::kAccelerate);
+constexpr unsigned kOfTrainers = kOfAccelerate | bit_of(LaunchStack::kDeepSpeed);
+constexpr IdlePart kIdleParts[] = {
+    {StackPart::kGradientSync, kOfFork | kOfNanotron},
+    {StackPart::kReduceDtype, kOfFork | kOfNanotron},
+    {StackPart::kPipelineSends, kOfTrainers},
+    {StackPart::kP2pCalls, kOfTrainers},
+    {StackPart::kOverlapP2p, kOfTrainers},
+    {StackPart::kTpOverlap, kOfAccelerate},
+    {StackPart::kTpRecomputeAllgather, kOfFork | kOfTrainers},
+    {StackPart::kCpCommType, kOfFork | kOfNanotron | kOfTrainers},
+    {StackPart::kRecomputeModules, kOfFork | kOfTitan | kOfNanotron | kOfTrainers},
+    {StackPart::kDispatcher, kOfFork | kOfNanotron},
+    {StackPart::kRouterKernel, kOfFork | kOfNanotron},
+    {StackPart::kPermute, kOfFork | kOfNanotron},
+    {StackPart::kExpertWeighting, kOfFork | kOfNanotron},
+    {StackPart::kExpertLoad, kOfFork | kOfNanotron},
+    {StackPart::kEpOverlap, kOfFork | kOfNanotron},
+    {StackPart::kDelayWgrad, kOfFork | kOfNanotron},
+    {StackPart::kExpertKernel, kOfFork | kOfNanotron},
+    {StackPart::kExpertCapacity, kOfFork | kOfNanotron},
+    {StackPart::kExpertStash, kOfFork | kOfNanotron},
+};
 
-// Whether the table has one row for each of `count` keys, in the order of the enum.
-template <std::size_t count, class Table>
-constexpr bool has_every_row(const Table& table) {
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    if (table[i].key != static_cast<decltype(table[i].key)>(i)) return false;
-  }
-  return table.size() == count;
+HeldCell cell_of(LaunchStack stack, Setting setting) {
+  return kHeldSettings[static_cast<std::size_t>(setting)][stack];
 }
-static_assert(has_every_row<kSettingCount>(kHeldSettings),
-              "a setting has no row, or its row is out of order");
-static_assert(has_every_row<kStackPartCount>(kHeldParts),
-              "a part has no row, or its row is out of order");
+
+// Environment variables state a part for all launchers.
+HeldCell cell_of(LaunchStack stack, StackPart part) {
+  if (is_in_environment(part)) return kHeld;
+  for (const IdlePart& idle : kIdleParts) {
+    if (idle.part == part && (idle.launchers & bit_of(stack)) != 0) return kIdle;
+  }
+  const StatedValues stated = stated_values(stack, part);
+  if (stated.are_all) return kHeld;
+  return stated.words.empty() ? kNot : only(stated.words);
+}
+
+// Whether the table has one row for each setting, in the order of the enum.
+constexpr bool has_every_setting() {
+  for (std::size_t i = 0; i < kHeldSettings.size(); ++i) {
+    if (kHeldSettings[i].key != static_cast<Setting>(i)) return false;
+  }
+  return kHeldSettings.size() == kSettingCount;
+}
+static_assert(has_every_setting(), "a setting has no row, or its row is out of order");
 
 // Values in `words` are separated by spaces, because the value of a set part contains commas.
 Held held_in(const HeldCell& cell, std::string_view value) {
@@ -153,29 +136,27 @@ Held held_in(const HeldCell& cell, std::string_view value) {
   return matches_any(value, cell.words) ? Held::kWritten : Held::kRefused;
 }
 
-template <class Table>
-void add_held_lines(const Table& table, std::string& text) {
-  for (const auto& row : table) {
-    text += fmt::format("| `{}` |", row_of(row.key).key);
-    for (std::size_t i = 0; i < kLauncherCount; ++i) {
-      const HeldCell& cell = row[static_cast<LaunchStack>(i)];
-      const std::string values =
-          joined_text(words_in(std::string(cell.words)), ", ",
-                      [](const std::string& word) { return fmt::format("`{}`", word); });
-      text += fmt::format(" {} |", values.empty() ? name_of(cell.held) : values);
-    }
-    text += "\n";
+template <class Row, class Key>
+std::string held_line(const Row& row, Key key) {
+  std::string text = fmt::format("| `{}` |", row.key);
+  for (std::size_t i = 0; i < kLauncherCount; ++i) {
+    const HeldCell cell = cell_of(static_cast<LaunchStack>(i), key);
+    const std::string values =
+        joined_text(words_in(std::string(cell.words)), ", ",
+                    [](const std::string& word) { return fmt::format("`{}`", word); });
+    text += fmt::format(" {} |", values.empty() ? name_of(cell.held) : values);
   }
+  return text + "\n";
 }
 
 }  // namespace
 
 Held held(LaunchStack stack, const SettingValue& value) {
-  return held_in(kHeldSettings[static_cast<std::size_t>(value.setting)][stack], text_of(value));
+  return held_in(cell_of(stack, value.setting), text_of(value));
 }
 
 Held held(LaunchStack stack, StackPart part, std::int64_t value) {
-  return held_in(kHeldParts[static_cast<std::size_t>(part)][stack], text_of(row_of(part), value));
+  return held_in(cell_of(stack, part), text_of(row_of(part), value));
 }
 
 std::string held_settings_text() {
@@ -185,8 +166,8 @@ std::string held_settings_text() {
     line += "---|";
   }
   text += "\n" + line + "\n";
-  add_held_lines(kHeldSettings, text);
-  add_held_lines(kHeldParts, text);
+  for (const SettingRow& row : setting_rows()) text += held_line(row, row.setting);
+  for (const PartRow& row : part_rows()) text += held_line(row, row.part);
   return text;
 }
 

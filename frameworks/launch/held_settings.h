@@ -1,5 +1,4 @@
-// Whether a launcher's files can state each plan setting and software part. If a row of the table
-// is missing, compilation fails.
+// Whether a launcher's files can state each plan setting and software part.
 #pragma once
 
 #include <cstdint>

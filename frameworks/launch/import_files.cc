@@ -20,13 +20,7 @@ Result<LaunchSize> size_of(const LaunchCommand& command, const ImportInputs& inp
 }
 
 void add_environment(const LaunchCommand& command, ImportedPlan& plan) {
-  if (command.blocks_launches) plan.parts[StackPart::kBlockingLaunches] = 1;
-  if (command.uses_tf32) {
-    plan.parts[StackPart::kFp32Matmul] =
-        static_cast<std::int64_t>(*command.uses_tf32 ? Fp32Matmul::kTf32 : Fp32Matmul::kIeee);
-  }
-  if (!command.expandable_segments) return;
-  plan.parts[StackPart::kExpandableSegments] = *command.expandable_segments ? 1 : 0;
+  for (const auto& [part, value] : command.environment) plan.parts[part] = value;
 }
 
 void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {

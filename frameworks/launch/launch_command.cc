@@ -10,6 +10,7 @@
 #include "formats/shell_script.h"
 #include "frameworks/launch/command_words.h"
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/environment_parts.h"
 #include "frameworks/launch/programs.h"
 
 namespace tpsim {
@@ -356,18 +357,11 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportIn
   }
   read_size(launcher, script, command);
   command.launcher = std::move(launcher);
-  const auto* blocking = script.variables.find("CUDA_LAUNCH_BLOCKING");
-  for (const char* name : {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"}) {
-    const auto* words = script.variables.find(name);
+  for (const std::string& name : script.variables.names()) {
+    const std::vector<std::string>* const words = script.variables.find(name);
     if (words == nullptr || words->empty()) continue;
-    constexpr std::string_view kSwitch = "expandable_segments:";
-    const std::size_t at = words->front().find(kSwitch);
-    if (at == std::string::npos) continue;
-    command.expandable_segments = words->front().substr(at + kSwitch.size()).starts_with("True");
+    read_variable(name, words->front(), command.environment);
   }
-  const auto* tf32 = script.variables.find(kTf32Switch);
-  if (tf32 != nullptr && !tf32->empty()) command.uses_tf32 = tf32->front() == "1";
-  command.blocks_launches = blocking != nullptr && *blocking == std::vector<std::string>{"1"};
   command.files = std::move(script.files);
   command.missing = std::move(script.missing);
   return command;

@@ -29,11 +29,9 @@ struct LaunchCommand {
   // Variables of a script without a training command, if a known program reads its settings from
   // them.
   std::vector<FlatSetting> variables;
-  bool is_log = false;           // from the argument block of a log, which includes defaults
-  bool is_whole = false;         // with is_log: from a YAML file; list unread options as ignored
-  bool blocks_launches = false;  // CUDA_LAUNCH_BLOCKING=1
-  std::optional<bool> expandable_segments = {};  // from PYTORCH_CUDA_ALLOC_CONF, if stated
-  std::optional<bool> uses_tf32 = {};            // from kTf32Switch, if stated
+  bool is_log = false;     // from the argument block of a log, which includes defaults
+  bool is_whole = false;   // with is_log: from a YAML file; list unread options as ignored
+  PartValues environment;  // parts that environment variables state
 };
 
 // Returns the training command with the most options. If an option is repeated, the last value

@@ -5,40 +5,18 @@
 #include <algorithm>
 #include <optional>
 
+#include "frameworks/launch/environment_parts.h"
 #include "frameworks/launch/framework.h"
 #include "frameworks/launch/launcher.h"
 #include "frameworks/launch/named_model.h"
 
 namespace tpsim {
-namespace {
-
 using Files = std::vector<LaunchFile>;
-
-// Returns export lines for PyTorch's allocator, blocking CUDA launches and TF32, if the plan sets
-// these parts.
-std::string part_lines(const PartValues& parts) {
-  std::string lines;
-  const auto expands = parts.find(StackPart::kExpandableSegments);
-  if (expands != parts.end()) {
-    lines += fmt::format("export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:{}\n",
-                         expands->second != 0 ? "True" : "False");
-  }
-  const auto blocks = parts.find(StackPart::kBlockingLaunches);
-  if (blocks != parts.end() && blocks->second != 0) lines += "export CUDA_LAUNCH_BLOCKING=1\n";
-  const auto matmul = parts.find(StackPart::kFp32Matmul);
-  if (matmul != parts.end()) {
-    const bool is_tf32 = matmul->second == static_cast<std::int64_t>(Fp32Matmul::kTf32);
-    lines += fmt::format("export {}={}\n", kTf32Switch, is_tf32 ? 1 : 0);
-  }
-  return lines;
-}
-
-}  // namespace
 
 LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize& size,
                       const LaunchOptions& options, const std::string& environment) {
   return {framework_of(stack).files().front(), std::string(kShellLine) + model_line(file.model) +
-                                                   environment + part_lines(file.parts) +
+                                                   environment + export_lines(file.parts) +
                                                    shell_text(size, options)};
 }
 

@@ -25,8 +25,6 @@ inline constexpr const char* kConfigMapFile = "configmap.yaml";
 // and its variables are used elsewhere.
 inline constexpr std::string_view kShellLine = "# shellcheck shell=bash disable=SC2034\n";
 std::string without_shell_line(std::string_view text);
-// Environment variable of PyTorch that allows TF32 in fp32 GEMMs.
-inline constexpr const char* kTf32Switch = "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE";
 
 // The number of nodes and of GPUs per node that torchrun or srun starts.
 struct LaunchSize {

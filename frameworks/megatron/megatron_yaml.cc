@@ -8,6 +8,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/environment_parts.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_options.h"
 #include "frameworks/launch/nemo_settings.h"
@@ -171,16 +172,19 @@ bool says_by_false(std::string_view key) {
   return has_nemo_key(key) || matches_any(argument_name(key), kOn);
 }
 
+void take_variable(const FlatSetting& setting, LaunchCommand& command) {
+  constexpr std::string_view kVariables = "ENV_VARS.";
+  if (!setting.key.starts_with(kVariables)) return;
+  read_variable(setting.key.substr(kVariables.size()), setting.value, command.environment);
+}
+
 Result<ImportedPlan> import_model_args(const std::vector<FlatSetting>& settings,
                                        const ImportInputs& inputs) {
   LaunchCommand command;
   command.size_unknown = kHowManyGpus.what;
   for (const FlatSetting& setting : settings) {
     const std::string_view key = setting.key;
-    if (key == "ENV_VARS.PYTORCH_CUDA_ALLOC_CONF") {
-      command.expandable_segments = setting.value == "expandable_segments:True";
-    }
-    if (key == "ENV_VARS.CUDA_LAUNCH_BLOCKING") command.blocks_launches = setting.value == "1";
+    take_variable(setting, command);
     const bool is_argument = key.starts_with(kModelArgs) || key.find('-') < key.find('.');
     if (!is_argument || setting.value == "false") continue;
     const bool is_switch = setting.value == "true";
@@ -213,9 +217,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
             with_precision(with_lists_joined(settings)));
   for (const FlatSetting& setting : whole_settings) {
     if (setting.value.empty() || is_of_python(setting.key)) continue;
-    if (setting.key == "ENV_VARS.PYTORCH_CUDA_ALLOC_CONF") {
-      command.expandable_segments = setting.value == "expandable_segments:True";
-    }
+    take_variable(setting, command);
     is_nemo |= setting.key.starts_with("trainer.") || setting.key.starts_with("train.");
     if (setting.key == "model.tokenizer.type") {
       add_option("--tokenizer-type", setting.value, command);

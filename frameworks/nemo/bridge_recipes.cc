@@ -14,6 +14,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/environment_parts.h"
 #include "frameworks/launch/nemo_settings.h"
 #include "frameworks/nemo/nemo_run.h"
 
@@ -234,10 +235,9 @@ LaunchSize size_of_recipe(const ResolvedRecipe& recipe) {
 
 void take_env_vars(const std::vector<FlatSetting>& settings, LaunchCommand& command) {
   for (const FlatSetting& one : settings) {
-    if (matches_any(one.key, "env_vars.PYTORCH_CUDA_ALLOC_CONF env_vars.PYTORCH_ALLOC_CONF")) {
-      command.expandable_segments = one.value.find("expandable_segments:True") != std::string::npos;
-    }
-    if (one.key == "env_vars.CUDA_LAUNCH_BLOCKING") command.blocks_launches = one.value == "1";
+    constexpr std::string_view kVariables = "env_vars.";
+    if (!one.key.starts_with(kVariables)) continue;
+    read_variable(one.key.substr(kVariables.size()), one.value, command.environment);
   }
 }
 

@@ -205,10 +205,7 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
   } else {
     settings.open.ask(kHowManyGpus);
   }
-  if (by != nullptr) {
-    command.blocks_launches = by->blocks_launches;
-    command.expandable_segments = by->expandable_segments;
-  }
+  if (by != nullptr) command.environment = by->environment;
   if (const std::string* length = settings.find("@length")) {
     drop_option(command.options, "--seq-length");
     command.options.push_back({"--seq-length", *length});

@@ -8,7 +8,7 @@ namespace tpsim {
 namespace {
 
 // Ignored settings, separated by spaces. A name that ends in '*' is a prefix.
-constexpr std::string_view kOutside =
+constexpr std::string_view kOutsideTitan =
     "--optimizer.* --lr_scheduler.* --checkpoint.* --metrics.* --profiling.* --validation.* "
     "--debug.* --comm.* --job.* --dataloader.* --dataset.* --training.steps --training.dataset* "
     "--training.max_norm --training.seed --training.gc_* --model.* --hf_assets_path --dump_folder "
@@ -43,7 +43,7 @@ class TorchTitan final : public Framework {
     return located(file, import_torchtitan(settings, inputs));
   }
   bool is_outside(std::string_view option) const override {
-    return option != "--model.converters" && matches_any(option, kOutside);
+    return option != "--model.converters" && matches_any(option, kOutsideTitan);
   }
 
   Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,
