@@ -72,10 +72,6 @@ double ComparedPlan::tokens_per_s_per_gpu() const {
   return run.predicted.tokens_per_s / static_cast<double>(gpu_count(run.plan));
 }
 
-double ComparedPlan::gpu_hours_per_billion_tokens() const {
-  return static_cast<double>(gpu_count(run.plan)) * 1e9 / run.predicted.tokens_per_s / 3600;
-}
-
 Result<CompareAnswer> compare_answer(const std::vector<ScenarioRequest>& requests) {
   if (requests.size() < 2 || requests.size() > kMostComparedPlans) {
     return bad_input(

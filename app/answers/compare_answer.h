@@ -20,7 +20,6 @@ struct ComparedPlan {
   bool is_tie = false;
 
   double tokens_per_s_per_gpu() const;
-  double gpu_hours_per_billion_tokens() const;
 };
 
 // A fact that differs between the plans, with one text for each plan.

@@ -50,6 +50,10 @@ ScalingSize best_of(const NamedScenario& named, const SearchSpace& space, int th
 
 }  // namespace
 
+double gpu_hours_per_billion_tokens(const PlannedRun& run) {
+  return static_cast<double>(gpu_count(run.plan)) * 1e9 / run.predicted.tokens_per_s / 3600;
+}
+
 Result<PlanAnswer> plan_answer(const PlanRequest& request) {
   PlanAnswer answer;
   const ScenarioRequest& inputs = request.scenario;

@@ -43,7 +43,7 @@ JsonValue compared_json(const ComparedPlan& one, bool shares_errors) {
   plan.set("stack", one.named.stack);
   plan.set("fits", fits_in_memory(one.run.predicted));
   plan.set("tokens_per_s_per_gpu", one.tokens_per_s_per_gpu());
-  plan.set("gpu_hours_per_billion_tokens", one.gpu_hours_per_billion_tokens());
+  plan.set("gpu_hours_per_billion_tokens", gpu_hours_per_billion_tokens(one.run));
   if (shares_errors) {
     plan.set("p_faster_than_first", one.faster);
     plan.set("ties_with_first", one.is_tie);

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "app/answers/compare_answer.h"
 #include "app/reports/answer_json.h"
@@ -19,47 +22,39 @@
 namespace tpsim::cli {
 namespace {
 
-template <class Value>
-PlanDifference line_of(std::string name, const std::vector<ComparedPlan>& all, Value value) {
-  PlanDifference line{std::move(name), {}};
-  for (const ComparedPlan& one : all) line.values.push_back(value(one));
-  return line;
+using Results = std::vector<std::pair<const char*, std::string>>;
+Results results_of(const ComparedPlan& one, const CompareAnswer& answer) {
+  const Prediction& p = one.run.predicted;
+  Results results = {
+      {"GPUs", count_text(gpu_count(one.run.plan))},
+      {"step, s", fmt::format("{:.4g}", p.step.value())},
+      {"90 % interval, s",
+       fmt::format("{:.4g} to {:.4g}", p.step_low.value(), p.step_high.value())},
+      {"tokens/s a GPU", count_text(std::llround(one.tokens_per_s_per_gpu()))},
+      {"MFU", percent_text(p.mfu)},
+      {"memory, GiB", gib_text(p.peak)},
+      {"p(OOM)", chance_text(p.p_oom)},
+      {"fits in memory", fits_in_memory(p) ? "yes" : "NO"},
+      {"GPU-hours a billion tokens", fmt::format("{:.1f}", gpu_hours_per_billion_tokens(one.run))},
+  };
+  if (!answer.shares_errors) return results;
+  const bool is_first = &one == &answer.plans.front();
+  results.emplace_back(
+      "faster than the first",
+      is_first ? "-"
+               : fmt::format("{:.0f} % sure{}", one.faster * 100, one.is_tie ? ", a tie" : ""));
+  return results;
 }
 
 std::vector<PlanDifference> results(const CompareAnswer& answer) {
-  const std::vector<ComparedPlan>& all = answer.plans;
-  const auto predicted = [&](std::string name, auto value) {
-    return line_of(std::move(name), all,
-                   [&](const ComparedPlan& one) { return value(one.run.predicted); });
-  };
-  std::vector<PlanDifference> lines = {
-      line_of("GPUs", all,
-              [](const ComparedPlan& one) { return count_text(gpu_count(one.run.plan)); }),
-      predicted("step, s",
-                [](const Prediction& p) { return fmt::format("{:.4g}", p.step.value()); }),
-      predicted("90 % interval, s",
-                [](const Prediction& p) {
-                  return fmt::format("{:.4g} to {:.4g}", p.step_low.value(), p.step_high.value());
-                }),
-      line_of("tokens/s a GPU", all,
-              [](const ComparedPlan& one) {
-                return count_text(std::llround(one.tokens_per_s_per_gpu()));
-              }),
-      predicted("MFU", [](const Prediction& p) { return percent_text(p.mfu); }),
-      predicted("memory, GiB", [](const Prediction& p) { return gib_text(p.peak); }),
-      predicted("p(OOM)", [](const Prediction& p) { return chance_text(p.p_oom); }),
-      predicted("fits in memory",
-                [](const Prediction& p) { return std::string(fits_in_memory(p) ? "yes" : "NO"); }),
-      line_of("GPU-hours a billion tokens", all,
-              [](const ComparedPlan& one) {
-                return fmt::format("{:.1f}", one.gpu_hours_per_billion_tokens());
-              }),
-  };
-  if (answer.shares_errors) {
-    lines.push_back(line_of("faster than the first", all, [&](const ComparedPlan& one) {
-      if (&one == &all.front()) return std::string("-");
-      return fmt::format("{:.0f} % sure{}", one.faster * 100, one.is_tie ? ", a tie" : "");
-    }));
+  std::vector<PlanDifference> lines;
+  for (const ComparedPlan& one : answer.plans) {
+    const Results own = results_of(one, answer);
+    lines.resize(own.size());
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      lines[i].name = own[i].first;
+      lines[i].values.push_back(own[i].second);
+    }
   }
   return lines;
 }
@@ -73,9 +68,8 @@ std::vector<PlanDifference> terms(const std::vector<ComparedPlan>& all) {
     const bool any = std::any_of(all.begin(), all.end(),
                                  [&](const ComparedPlan& one) { return time(one) >= 5e-5; });
     if (!any) continue;
-    lines.push_back(line_of(plain(name_of(term)), all, [&](const ComparedPlan& one) {
-      return fmt::format("{:.4f}", time(one));
-    }));
+    PlanDifference& line = lines.emplace_back(PlanDifference{plain(name_of(term)), {}});
+    for (const ComparedPlan& one : all) line.values.push_back(fmt::format("{:.4f}", time(one)));
   }
   return lines;
 }

@@ -31,6 +31,9 @@ constexpr OtherNames kOtherNames[] = {
     {"--out", "--save"},
     {"--output", "-o"},
 };
+constexpr std::string_view kWeightsStay =
+    "tpsim keeps weights on the GPU; --offload optimizer moves the optimizer state, which is "
+    "larger";
 constexpr OtherNames kInstead[] = {
     {"--nodes --nnodes --num-nodes",
      "write --gpus with the number of nodes times the GPUs per node"},
@@ -63,13 +66,11 @@ constexpr OtherNames kInstead[] = {
      "write --offload-layers with the number of layers whose activations go to the host"},
     {"--fine-grained-activation-offloading",
      "offloading of single modules is not modelled; --offload-layers offloads whole layers"},
-    {"--qlora", "weights have 16 or 32 bits in tpsim: use --precision fp8 for 8-bit GEMMs"},
+    {"--qlora --load-in-8bit",
+     "weights have 16 or 32 bits in tpsim: use --precision fp8 for 8-bit GEMMs"},
     {"--load-in-4bit",
      "weights have 16 or 32 bits in tpsim: use --precision nvfp4 for 4-bit GEMMs"},
-    {"--offload-params --offload-param",
-     "tpsim keeps weights on the GPU; --offload optimizer moves the optimizer state, which is "
-     "larger"},
-    {"--load-in-8bit", "weights have 16 or 32 bits in tpsim: use --precision fp8 for 8-bit GEMMs"},
+    {"--offload-params --offload-param", kWeightsStay},
     {"--cpu-offload", "write --offload optimizer"},
 };
 
@@ -77,9 +78,6 @@ constexpr OtherNames kInstead[] = {
 struct OtherValue {
   std::string_view option, part, instead;  // applies if the value contains `part`
 };
-constexpr std::string_view kWeightsStay =
-    "tpsim keeps weights on the GPU; --offload optimizer moves the optimizer state, which is "
-    "larger";
 constexpr std::string_view kWholeWeights =
     "weights and activations have 16 or 32 bits; --precision fp8 or nvfp4 quantizes the GEMMs";
 constexpr std::string_view kNoZeroBubble =

@@ -1,25 +1,10 @@
 #include <fmt/format.h>
 
 #include "app/answers/campaign_answer.h"
-#include "cli/options/wrapping.h"
+#include "app/answers/plan_answers.h"
 #include "cli/views/plan_view.h"
 
 namespace tpsim::cli {
-namespace {
-
-constexpr double kTokens = 1e9, kHour = 3600;
-
-double tokens_of_step(const NamedScenario& named, const Plan& plan) {
-  return static_cast<double>(plan.global_batch * named.scenario.model.seq);
-}
-
-// Returns the GPU-hours per billion tokens.
-double gpu_hours(const NamedScenario& named, const PlannedRun& run) {
-  const double seconds = static_cast<double>(gpu_count(run.plan)) * run.predicted.step.value();
-  return seconds * kTokens / tokens_of_step(named, run.plan) / kHour;
-}
-
-}  // namespace
 
 UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
                          const SearchResult& found) {
@@ -31,12 +16,13 @@ UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
   const auto assumed = app::load_assumptions({}, named.cluster);
   for (std::size_t i = 0; i < found.plans.size(); ++i) {
     const PlannedRun& run = found.plans[i];
-    const double spent = gpu_hours(named, run);
+    const double spent = gpu_hours_per_billion_tokens(run);
     hours.cells.push_back(fmt::format("{:.1f}", spent));
     if (!assumed.ok()) continue;
     // With the objective energy, the score is in GPU-seconds at full power. A second of waiting
     // counts as kWaitingDraw seconds (plans/search/search_space.h).
-    const double drawn = found.scores[i] * kTokens / tokens_of_step(named, run.plan) / kHour;
+    const double drawn = found.scores[i] / static_cast<double>(gpu_count(run.plan)) /
+                         run.predicted.step.value() * spent;
     const double of_hour =
         by_energy ? (*assumed)[Assumption::kGpuPower] / 1000 : (*assumed)[Assumption::kPrice];
     own.cells.push_back(fmt::format("{:.2f}", (by_energy ? drawn : spent) * of_hour));
