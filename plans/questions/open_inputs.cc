@@ -22,17 +22,20 @@ namespace tpsim {
 struct OpenInputs::Other {
   OpenInput input{};
   Scenario scenario;
-  // Set in a copy of an alternative stack: the part that the user stated with the assumed stack's
-  // value, and that this copy therefore has too. Empty in the alternative with its own parts.
-  std::optional<StackPart> restated = {};
+  // Set in a copy of a stack: the stated part that only this copy has. Empty in the stack with its
+  // own parts.
+  std::optional<StackPart> stated = {};
+  bool is_taken = false;                     // the assumed stack
   std::unique_ptr<LayerPricer> pricer = {};  // created at first use
 };
 
 struct OpenInputs::State {
   ClusterSpec cluster;
   std::string stack_taken, cluster_taken, settings_taken;
-  // Each alternative stack is followed by its copies, one for each restated part that differs.
+  // Each stack is followed by its copies, one for each stated part that differs. The assumed stack
+  // is the first, unless no stated part differs from its own.
   std::vector<Other> others;
+  PartValues stated;  // parts that the user stated
   // Op prices by Fp32Matmul, which is their only difference between alternatives: profile and GPU
   // clock are the same. Shared by the threads that price alternatives.
   std::map<Fp32Matmul, std::shared_ptr<const OpCostModel>> ops;
@@ -102,7 +105,7 @@ void widen_by(const Assumed& assumed, Prediction& prediction) {
     slower += one.slower * one.slower;
     faster += one.faster * one.faster;
   }
-  widen_interval(prediction, std::sqrt(faster), std::sqrt(slower));
+  widen_interval(prediction, {std::sqrt(faster), std::sqrt(slower)});
 }
 
 Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const Scenario& scenario,
@@ -121,38 +124,52 @@ Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const S
   return found;
 }
 
-// Returns the factor by which a restated part shrinks a distance, between 0 and 1. `with_part`:
-// step of the alternative with this part; empty if the alternative cannot have the part, which
-// gives 0.
-double share_left(double distance, std::optional<Seconds> with_part, Seconds taken) {
+// Returns the factor by which a stated part shrinks a distance, between 0 and 1. `with_part`: step
+// of the alternative with this part; empty if the alternative cannot have the part, which gives 0.
+// `taken`: step of the assumed stack with this part.
+double share_left(double distance, const std::optional<OpenStep>& with_part, Seconds taken) {
   if (!with_part || distance == 0) return 0;
-  return std::clamp(std::log(*with_part / taken) / distance, 0.0, 1.0);
+  return std::clamp(std::log(with_part->step / taken) / distance, 0.0, 1.0);
+}
+
+// Returns the spread after a statement, such that it and the own spread `own` are together at most
+// what they were before.
+double limited_spread(double after, double own, double before, double own_before) {
+  if (own <= own_before) return after;
+  const double most = before * before + own_before * own_before - own * own;
+  return std::min(after, std::sqrt(std::max(0.0, most)));
 }
 
 }  // namespace
 
 Status OpenInputs::State::add_software(const Catalogue& catalogue, const Scenario& scenario,
                                        const ScenarioNames& names, OpenInput input) {
-  TPSIM_TRY(const StackSpec taken, catalogue.load_stack(names.stack));
-  PartValues restated, changed;  // stated parts that agree with the assumed stack, and that differ
-  for (const auto& [part, value] : names.parts) {
-    (row_of(part).get(taken) == value ? restated : changed)[part] = value;
-  }
-  const auto add = [&](const StackSpec& own, std::optional<StackPart> part) {
-    PartValues parts = changed;
-    if (part) parts[*part] = restated.at(*part);
-    Other& other = others.emplace_back(Other{input, scenario, part});
+  stated = names.parts;
+  const auto add_copy = [&](const StackSpec& own, const PartValues& parts) -> Other& {
+    Other& other = others.emplace_back(Other{input, scenario});
     other.scenario.stack = completed_stack(own, parts, scenario.profile, scenario.cluster);
+    return other;
   };
+  const auto add = [&](const StackSpec& own, bool is_taken) {
+    add_copy(own, {}).is_taken = is_taken;
+    for (const auto& [part, value] : stated) {
+      if (row_of(part).get(own) == value) continue;
+      Other& copy = add_copy(own, {{part, value}});
+      copy.stated = part;
+      copy.is_taken = is_taken;
+    }
+  };
+  TPSIM_TRY(const StackSpec taken, catalogue.load_stack(names.stack));
+  const bool is_changed = std::any_of(stated.begin(), stated.end(), [&](const auto& part) {
+    return row_of(part.first).get(taken) != part.second;
+  });
+  // The plan may run although the stack's launcher refuses it (--ignore-stack-limits).
+  if (is_changed) add(without_limits(taken), true);
   for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
     TPSIM_TRY(const StackSpec own, catalogue.load_stack(name));
     // Skips stacks without aliases: the reference model, and stacks made for a single table of
     // runs.
-    if (name == names.stack || own.aliases.empty()) continue;
-    add(own, std::nullopt);
-    for (const auto& [part, value] : restated) {
-      if (row_of(part).get(own) != value) add(own, part);
-    }
+    if (name != names.stack && !own.aliases.empty()) add(own, false);
   }
   return Ok{};
 }
@@ -194,7 +211,7 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
   return inputs;
 }
 
-std::optional<Seconds> OpenInputs::step_on(Other& other, const Plan& plan) const {
+std::optional<OpenStep> OpenInputs::step_on(Other& other, const Plan& plan) const {
   const bool spans_nodes = gpu_count(plan) > state_->cluster.gpus_per_node;
   if (other.input == OpenInput::kNetwork && !spans_nodes) return std::nullopt;
   for (Plan& spelling : spellings_of(state_->cluster, plan)) {
@@ -202,7 +219,7 @@ std::optional<Seconds> OpenInputs::step_on(Other& other, const Plan& plan) const
     if (has_narrow_gradients(other.scenario.stack.parts)) spelling.gradient_dtype = spelling.dtype;
     if (!check_plan(other.scenario, spelling).ok()) continue;
     const Result<Prediction> predicted = predict(state_->pricer_of(other), spelling);
-    if (predicted.ok()) return predicted->step;
+    if (predicted.ok()) return OpenStep{predicted->step, spreads_of(*predicted)};
   }
   return std::nullopt;
 }
@@ -213,33 +230,56 @@ bool OpenInputs::price_next(const Plan& plan, OpenSteps& steps) {
   return true;
 }
 
-std::vector<double> OpenInputs::distances(OpenInput input, Seconds step,
-                                          const OpenSteps& steps) const {
+OpenInputs::StackSteps OpenInputs::steps_at(std::size_t first, const OpenSteps& steps) const {
   const std::vector<Other>& others = state_->others;
-  std::vector<double> all;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    if (others[i].input != input || others[i].restated || !steps[i]) continue;
-    const double away = std::log(*steps[i] / step);
-    double left = 1;
-    for (std::size_t k = i + 1; k < steps.size() && others[k].restated; ++k) {
-      left *= share_left(away, steps[k], step);
-    }
-    all.push_back(away * left);
+  StackSteps found{steps[first]};
+  for (std::size_t i = first + 1; i < steps.size() && others[i].stated; ++i) {
+    found.with_part[*others[i].stated] = steps[i];
   }
-  return all;
+  return found;
+}
+
+std::optional<OpenChoice> OpenInputs::choice_of(OpenInput input, const OpenStep& own,
+                                                const OpenSteps& steps) const {
+  const std::vector<Other>& others = state_->others;
+  // A plan that runs only with the stated parts has the same step for each of them.
+  StackSteps taken{own};
+  Squares before, after;  // without and with the stated parts
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (others[i].input != input || others[i].stated) continue;
+    const StackSteps stack = steps_at(i, steps);
+    if (others[i].is_taken && stack.own) taken = stack;
+    if (others[i].is_taken || !stack.own) continue;
+    const double away = std::log(stack.own->step / taken.own->step);
+    double left = 1;
+    for (const auto& [part, value] : state_->stated) {
+      const std::optional<OpenStep> with_taken = taken.with(part);
+      const bool is_software = input != OpenInput::kNetwork;
+      if (is_software && with_taken) left *= share_left(away, stack.with(part), with_taken->step);
+    }
+    before.add(away);
+    after.add(away * left);
+  }
+  if (after.others == 0) return std::nullopt;
+  const std::string& name = input == OpenInput::kSoftware  ? state_->stack_taken
+                            : input == OpenInput::kNetwork ? state_->cluster_taken
+                                                           : state_->settings_taken;
+  const StepSpreads& first = taken.own->own;
+  return OpenChoice{input,
+                    name,
+                    after.others,
+                    limited_spread(after.spread(after.slower), own.own.slower,
+                                   before.spread(before.slower), first.slower),
+                    limited_spread(after.spread(after.faster), own.own.faster,
+                                   before.spread(before.faster), first.faster),
+                    0};
 }
 
 Assumed OpenInputs::widen(Prediction& prediction, const OpenSteps& steps) const {
   Assumed assumed;
+  const OpenStep own{prediction.step, spreads_of(prediction)};
   for (const OpenInput input : all_of<OpenInput>()) {
-    Squares squares;
-    for (const double away : distances(input, prediction.step, steps)) squares.add(away);
-    if (squares.others == 0) continue;
-    const std::string& taken = input == OpenInput::kSoftware  ? state_->stack_taken
-                               : input == OpenInput::kNetwork ? state_->cluster_taken
-                                                              : state_->settings_taken;
-    assumed.open.push_back({input, taken, squares.others, squares.spread(squares.slower),
-                            squares.spread(squares.faster), 0});
+    if (auto choice = choice_of(input, own, steps)) assumed.open.push_back(*std::move(choice));
   }
   if (assumed.open.empty()) return assumed;
   fill_half_widths(assumed, std::log(prediction.step_high / prediction.step));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include "core/scenario/scenario.h"
 #include "core/software/stack_parts.h"
 #include "sim/layers/layer_pricer.h"
+#include "sim/step/interval.h"
 
 namespace tpsim {
 
@@ -60,17 +62,23 @@ struct Assumed {
   double half_width_all_stated = 0, half_width_all_open = 0;
 };
 
+// Step of one plan with an alternative, and the spreads of that step with every input stated.
+struct OpenStep {
+  Seconds step;
+  StepSpreads own;
+};
 // Step of one plan with each alternative priced so far. Empty if the alternative cannot run the
 // plan.
-using OpenSteps = std::vector<std::optional<Seconds>>;
+using OpenSteps = std::vector<std::optional<OpenStep>>;
 
 // Widens intervals for unstated inputs. Caches prices between plans. Not thread-safe.
 //
 // Software: the alternatives are all stacks of the catalogue that can run the plan under the rules
 // and limits of their launchers. The distance of an alternative is log(its step / step with the
-// assumed stack). Stated parts that differ from the assumed stack are set in every alternative. A
-// stated part that equals the assumed stack's multiplies the distance by a factor of at most 1, so
-// that stating a part never widens an interval.
+// assumed stack), both without the stated parts. Each stated part multiplies the distance by a
+// factor of at most 1. A part may move time into terms that are less certain. The spread is then
+// reduced until the interval is as wide as without any stated part, or as wide as with everything
+// stated if that is wider.
 // Settings: computed as for software, since an unknown setting is an unknown part of the software.
 // Network: the alternatives are all clusters with the same GPU and as many GPUs per node. Applies
 // only to plans that span nodes.
@@ -98,9 +106,24 @@ class OpenInputs {
   struct Other;  // an alternative scenario
   struct State;
 
-  std::optional<Seconds> step_on(Other& other, const Plan& plan) const;
-  // Returns log(step with an alternative / `step`) for every alternative that can run the plan.
-  std::vector<double> distances(OpenInput input, Seconds step, const OpenSteps& steps) const;
+  // Steps of a stack with its own parts, and with single stated parts that differ from them. Empty
+  // if the stack cannot run the plan so.
+  struct StackSteps {
+    std::optional<OpenStep> own = {};
+    std::map<StackPart, std::optional<OpenStep>> with_part = {};
+    std::optional<OpenStep> with(StackPart part) const {
+      const auto found = with_part.find(part);
+      return found == with_part.end() ? own : found->second;
+    }
+  };
+
+  std::optional<OpenStep> step_on(Other& other, const Plan& plan) const;
+  // Returns the steps of the stack at index `first` of the alternatives.
+  StackSteps steps_at(std::size_t first, const OpenSteps& steps) const;
+  // Returns the choice of this input. `own`: the predicted step. Nothing if no alternative can run
+  // the plan.
+  std::optional<OpenChoice> choice_of(OpenInput input, const OpenStep& own,
+                                      const OpenSteps& steps) const;
 
   std::unique_ptr<State> state_;
 };

@@ -156,13 +156,18 @@ void set_interval(Prediction& prediction, const Scenario& scenario, const Plan& 
   set_ends(prediction, half_width, half_width);
   const StackSpec& stack = scenario.stack;
   if (!has_rows_of_gpu(scenario))
-    widen_interval(prediction, stack.other_gpus_faster, stack.other_gpus_slower);
+    widen_interval(prediction, {stack.other_gpus_faster, stack.other_gpus_slower});
 }
 
-void widen_interval(Prediction& prediction, double faster, double slower) {
-  set_ends(prediction,
-           std::hypot(spread_below(prediction.step_low / prediction.step), kHalfOf90 * faster),
-           std::hypot(std::log(prediction.step_high / prediction.step), kHalfOf90 * slower));
+StepSpreads spreads_of(const Prediction& prediction) {
+  return {spread_below(prediction.step_low / prediction.step) / kHalfOf90,
+          std::log(prediction.step_high / prediction.step) / kHalfOf90};
+}
+
+void widen_interval(Prediction& prediction, const StepSpreads& more) {
+  const StepSpreads own = spreads_of(prediction);
+  set_ends(prediction, kHalfOf90 * std::hypot(own.faster, more.faster),
+           kHalfOf90 * std::hypot(own.slower, more.slower));
 }
 
 }  // namespace tpsim

@@ -13,8 +13,14 @@ namespace tpsim {
 void set_interval(Prediction& prediction, const Scenario& scenario, const Plan& plan,
                   const StepCost& cost);
 
-// Widens the interval by an additional, independent uncertainty. `faster`, `slower`: its standard
-// deviation in log(step) on each side.
-void widen_interval(Prediction& prediction, double faster, double slower);
+// Standard deviations of log(step) on each side of the predicted step.
+struct StepSpreads {
+  double faster = 0, slower = 0;
+};
+// Returns the spreads that the ends of the interval stand for.
+StepSpreads spreads_of(const Prediction& prediction);
+
+// Widens the interval by an additional, independent uncertainty with these spreads.
+void widen_interval(Prediction& prediction, const StepSpreads& more);
 
 }  // namespace tpsim

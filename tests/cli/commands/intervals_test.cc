@@ -1,10 +1,14 @@
 // Intervals from unstated inputs: every command that predicts a plan prints the same interval.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "app/scenario/open_inputs.h"
 #include "cli/options/inputs.h"
 #include "core/scenario/plan_json.h"
+#include "sim/step/interval.h"
 #include "tests/cli/golden_plans.h"
 #include "tests/cli/typed_answers.h"
 
@@ -95,27 +99,74 @@ TEST_CASE("the spread over other software equals that of predictions with each s
                              {opt_of(Setting::kZero), "1"},
                              {opt_of(Setting::kGlobalBatch), "32"}};
   const Catalogue catalogue = Catalogue::open().value();
+  const GivenOptions one = {{opt_of(StackPart::kCudaGraphs), "full_iteration"}};
   for (const GivenOptions& parts :
-       {GivenOptions{}, GivenOptions{{opt_of(StackPart::kCudaGraphs), "full_iteration"}}}) {
-    const GivenOptions given = with(plan, parts);
-    const SimulatedPlan open = simulated(given);
+       {GivenOptions{}, one, with(one, {{opt_of(StackPart::kLossHead), "gathered"}})}) {
+    const SimulatedPlan open = simulated(with(plan, parts));
     REQUIRE(open.named.assumed.open.size() == 1);
     const OpenChoice& software = open.named.assumed.open.front();
-    double slower = 0, faster = 0;
-    std::int64_t others = 0;
-    for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
-      if (name == open.named.stack || catalogue.load_stack(name)->aliases.empty()) continue;
+    // log(step with the other stack / step with the assumed one), both with these parts.
+    const auto distance = [&](const std::string& name, const GivenOptions& with_parts) {
+      const GivenOptions given = with(plan, with_parts);
       const auto other = simulate_answer(
           arguments_of(Command::kSimulate, with(given, {{Opt("--stack"), name}})), std::nullopt);
-      if (!other.ok()) continue;
-      const double away = std::log(other->run.predicted.step / open.run.predicted.step);
-      (away > 0 ? slower : faster) += away * away;
+      const double taken = simulated(given).run.predicted.step.value();
+      return other.ok() ? std::optional(std::log(other->run.predicted.step.value() / taken))
+                        : std::nullopt;
+    };
+    // Sums of squares on the slow and the fast side, without and with the parts.
+    StepSpreads before, after;
+    std::int64_t others = 0;
+    const auto add = [](double away, StepSpreads& to) {
+      (away > 0 ? to.slower : to.faster) += away * away;
+    };
+    for (const std::string& name : catalogue.list(CatalogueKind::kStacks)) {
+      if (name == open.named.stack || catalogue.load_stack(name)->aliases.empty()) continue;
+      const std::optional<double> unstated = distance(name, {});
+      if (!unstated) continue;
+      double away = *unstated;
+      for (const auto& part : parts) {
+        if (*unstated == 0) continue;
+        const double left = distance(name, {part}).value_or(0) / *unstated;
+        away *= std::clamp(left, 0.0, 1.0);
+      }
+      add(*unstated, before);
+      add(away, after);
       ++others;
     }
     CHECK(software.others == others);
-    const auto count = static_cast<double>(others + 1);
-    CHECK(software.slower == Approx(std::sqrt(slower / count)));
-    CHECK(software.faster == Approx(std::sqrt(faster / count)));
+    const auto own = [&](const GivenOptions& with_parts) {
+      const GivenOptions given = with(plan, with_parts);
+      return spreads_of(simulated(with(given, {{Opt("--stack"), open.named.stack}})).run.predicted);
+    };
+    const auto expected = [&](double StepSpreads::*side) {
+      const auto count = static_cast<double>(others + 1);
+      const double grown = std::pow(own(parts).*side, 2) - std::pow(own({}).*side, 2);
+      const double most = grown > 0 ? std::max(0.0, before.*side / count - grown) : 1e9;
+      return std::sqrt(std::min(after.*side / count, most));
+    };
+    CHECK(software.slower == Approx(expected(&StepSpreads::slower)));
+    CHECK(software.faster == Approx(expected(&StepSpreads::faster)));
+  }
+}
+
+TEST_CASE("stating a part that differs from the assumed stack's does not widen the interval") {
+  const GivenOptions plan = with(kMixture, {{opt_of(Setting::kDp), "16"},
+                                            {opt_of(Setting::kEp), "8"},
+                                            {opt_of(Setting::kGlobalBatch), "128"},
+                                            {Opt("--ignore-stack-limits"), ""}});
+  const SimulatedPlan unstated = simulated(plan);
+  for (const auto& [part, value] : {std::pair{StackPart::kDispatcher, "deepep"},
+                                    {StackPart::kDataParallelSync, "owners"},
+                                    {StackPart::kPermute, "unfused"},
+                                    {StackPart::kCudaGraphs, "attn"}}) {
+    const SimulatedPlan stated = simulated(with(plan, {{opt_of(part), value}}));
+    INFO(row_of(part).key);
+    REQUIRE(stated.named.assumed.open.size() == 1);
+    CHECK(stated.named.assumed.half_width_all_open <=
+          std::max(unstated.named.assumed.half_width_all_open,
+                   stated.named.assumed.half_width_all_stated) +
+              1e-9);
   }
 }
 

@@ -69,7 +69,7 @@ TEST_CASE("an interval of any spread begins above zero and widens with the sprea
     CHECK((0 < low && low < before));
     before = low;
     Prediction same = predicted;
-    widen_interval(same, 0, 0);
+    widen_interval(same, {});
     CHECK(same.step_low.value() == Approx(predicted.step_low.value()));
     CHECK(predicted.step <= predicted.step_high);
   }
