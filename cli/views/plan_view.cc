@@ -119,8 +119,8 @@ void write_launch_note(TextReport& out, const Scenario& scenario, const Plan& pl
   const PartRule* const rule =
       broken_file_rule(launcher, scenario.stack, scenario.model, plan, scenario.profile.name);
   if (rule == nullptr) return;
-  out.note(
-      printable(fmt::format("note: {} refuses {}: {}", name_of(launcher), rule->what, rule->why)));
+  out.note(printable(
+      fmt::format("note: export to {} refuses {}: {}", name_of(launcher), rule->what, rule->why)));
 }
 
 // Writes a line for nodes that consist of several hosts, such as NVLink racks with trays. Their

@@ -170,6 +170,12 @@ const std::array kMegatronRules = std::to_array<LaunchRule>({
      "gradients of this dtype", "its gradients accumulate in fp32 or in the weights' dtype"},
     {kMegatron, kPlan,
      [](M m, P p) {
+       return has_experts(m) && (m.linear_bias || m.experts.bias) && expert_tensor_ranks(p) > 1;
+     },
+     "experts with biases that are split by tensor parallelism",
+     "it requires whole experts then (transformer_config.py:2612): use --etp 1"},
+    {kMegatron, kPlan,
+     [](M m, P p) {
        return has_experts(m) && p.degrees.pp > 1 && p.rank_order == RankOrder::kTpPpDp &&
               expert_data_ranks(p) != p.degrees.dp;
      },

@@ -1,5 +1,6 @@
 #include "core/software/part_rules.h"
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -17,12 +18,14 @@ constexpr std::uint8_t part_rule_bit(Launcher launcher) {
   return static_cast<std::uint8_t>(1 << static_cast<int>(launcher));
 }
 constexpr std::uint8_t kEveryLauncher = 0xFF;
-constexpr std::uint8_t kBridge = part_rule_bit(Launcher::kNemo);
 constexpr std::uint8_t kCore = part_rule_bit(Launcher::kMegatron) | part_rule_bit(Launcher::kNemo);
 
 // Whether dispatch and combine of one micro-batch overlap with the compute of another.
 bool overlaps_experts(M model, P plan, Stack stack) {
   return has_experts(model) && stack.parts.ep_overlap && plan.degrees.ep > 1;
+}
+bool uses_deepep(M model, P, Stack stack) {
+  return has_experts(model) && stack.parts.dispatcher == Dispatcher::kDeepEp;
 }
 bool recomputes(P plan, Stack stack, RecomputeModule module) {
   return plan.recompute == Recompute::kSelective &&
@@ -118,7 +121,7 @@ const std::array kPartRules = std::to_array<PartRule>({
      },
      "offloaded activations with a pipeline, recompute or CUDA graphs",
      "Megatron-Core refuses it (transformer_config.py:1884): use --pp 1, --recompute none and "
-     "--cuda-graphs none"},
+     "--cuda-graph-scope none"},
     {kCore,
      [](M m, P p, Stack s) {
        return m.attention.chosen > 0 && p.degrees.cp > 1 &&
@@ -173,15 +176,22 @@ const std::array kPartRules = std::to_array<PartRule>({
      "a paged stash without expert buffers of a fixed size",
      "Megatron-Core refuses it (transformer_config.py:2213): use --expert-capacity",
      true},
-    // src/megatron/bridge/training/flex_dispatcher_backend.py of Megatron-Bridge 067f987.
-    {kBridge,
-     [](M m, P, Stack s) {
-       return has_experts(m) && s.parts.dispatcher == Dispatcher::kDeepEp;
-     },
-     "DeepEP on GB200 and GB300",
-     "Megatron-Bridge supports it on Ampere, Hopper, B200 and B300 only "
-     "(flex_dispatcher_backend.py:97): use --dispatcher hybridep",
+    // Megatron-LM d98e8a6 and Megatron-Bridge 067f987.
+    {kCore, uses_deepep, "DeepEP on GB200 and GB300",
+     "Megatron-Core lists HybridEP for NVLink racks (core/transformer/moe/README.md:311), and "
+     "Megatron-Bridge refuses DeepEP there (training/flex_dispatcher_backend.py:97): use "
+     "--dispatcher hybridep",
      true, "gb"},
+    {kCore,
+     [](M m, P p, Stack s) {
+       constexpr std::array kRanks = {2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 144, 160};
+       const std::int64_t ranks = p.degrees.ep * expert_tensor_ranks(p);
+       return uses_deepep(m, p, s) && std::find(kRanks.begin(), kRanks.end(), ranks) == kRanks.end();
+     },
+     "DeepEP over this number of ranks",
+     "DeepEP supports 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 144 and 160 ranks of ep x etp "
+     "(DeepEP dd758ca, deep_ep/buffers/legacy.py:245): use another --ep, or --dispatcher alltoall",
+     true},
 });
 
 bool is_of(const PartRule& rule, Launcher launcher) {

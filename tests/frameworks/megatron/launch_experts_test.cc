@@ -112,6 +112,39 @@ TEST_CASE("expert layouts are exported to Megatron and come back, with their dis
              Catch::Contains("the deepep dispatcher does not support experts with a capacity"));
 }
 
+TEST_CASE("DeepEP is refused on GPUs and numbers of ranks that it does not support") {
+  ModelSpec model = test::small_mixture();
+  model.experts.dropless = true;
+  model.experts.capacity_factor = 1;
+  const auto refusal = [&](std::int64_t ep, const char* gpu) {
+    PlanFile file = file_of(model, test::plan_of(model, {.tp = 1, .dp = 4, .ep = ep}, 4));
+    file.plan.zero = 1;
+    file.profile = gpu;
+    file.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
+    const auto files = export_plan(LaunchStack::kMegatronLm, file, 4);
+    return files.ok() ? std::string() : files.error().message;
+  };
+  CHECK(refusal(4, "h100-sxm") == "");
+  CHECK_THAT(refusal(4, "gb200"), Catch::Contains("DeepEP on GB200 and GB300"));
+  CHECK_THAT(refusal(1, "h100-sxm"), Catch::Contains("DeepEP over this number of ranks"));
+}
+
+TEST_CASE("experts with biases are refused if tensor parallelism splits them") {
+  ModelSpec model = test::small_mixture();
+  model.experts.dropless = true;
+  model.experts.capacity_factor = 1;
+  model.linear_bias = true;
+  const auto refusal = [&](std::int64_t etp) {
+    Plan plan = test::plan_of(model, {.tp = 2, .dp = 4, .ep = 2, .etp = etp}, 4);
+    plan.sequence_parallel = true;
+    plan.zero = 1;
+    const auto files = export_plan(LaunchStack::kMegatronLm, file_of(model, plan), 8);
+    return files.ok() ? std::string() : files.error().message;
+  };
+  CHECK(refusal(1) == "");
+  CHECK_THAT(refusal(0), Catch::Contains("experts with biases that are split by tensor parallel"));
+}
+
 TEST_CASE("features of recent models are exported to Megatron-LM and come back") {
   const std::filesystem::path folder =
       std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/core/model/configs";
