@@ -24,12 +24,13 @@ bool is_auto(const JsonValue* value) {
   return word != nullptr && *word == "auto";
 }
 
-bool enabled_at(const JsonValue& json, std::string_view key) {
+bool is_on(const JsonValue& json, std::string_view key, std::string_view name) {
   const JsonValue* section = json.find(key);
-  const JsonValue* value = section == nullptr ? nullptr : section->find("enabled");
-  const bool* enabled = value == nullptr ? nullptr : value->as<bool>();
-  return enabled != nullptr && *enabled;
+  const JsonValue* value = section == nullptr ? nullptr : section->find(name);
+  const bool* on = value == nullptr ? nullptr : value->as<bool>();
+  return on != nullptr && *on;
 }
+bool enabled_at(const JsonValue& json, std::string_view key) { return is_on(json, key, "enabled"); }
 
 // Keys of DeepSpeed's JSON that tpsim accepts. Some of them do not affect a plan.
 constexpr std::string_view kConfigKeys =
@@ -39,7 +40,7 @@ constexpr std::string_view kConfigKeys =
     "dump_state prescale_gradients gradient_predivide_factor communication_data_type data_types "
     "amp activation_checkpointing checkpoint load_universal_checkpoint "
     "zero_allow_untested_optimizer aio autotuning disable_allgather seed comms_config "
-    "monitor_config tensor_parallel";
+    "monitor_config tensor_parallel torch_autocast";
 constexpr std::string_view kZeroKeys =
     "stage allgather_partitions allgather_bucket_size overlap_comm reduce_scatter "
     "reduce_bucket_size contiguous_gradients round_robin_gradients load_from_fp32_weights "
@@ -143,6 +144,19 @@ Result<std::optional<DType>> dtype_at(const std::string* word, const char* key,
                    "use fp32, bf16 or fp16");
 }
 
+// Returns the dtype of torch.autocast. Nothing if the section is missing or not enabled.
+Result<std::optional<DType>> autocast_at(const JsonValue& json, const LaunchFile& file) {
+  if (!enabled_at(json, kAutocastSection)) return std::optional<DType>();
+  const std::string* const word = word_at(json, kAutocastSection, "dtype");
+  // Without a dtype, torch.autocast uses fp16 (torch/amp/autocast_mode.py).
+  if (word == nullptr || matches_any(*word, "float16 torch.float16 fp16 half")) {
+    return std::optional(DType::kFloat16);
+  }
+  if (matches_any(*word, "bfloat16 torch.bfloat16 bf16")) return std::optional(DType::kBFloat16);
+  return bad_input(fmt::format("{}.dtype '{}' is unknown", kAutocastSection, *word), path_of(file),
+                   "use bfloat16 or float16");
+}
+
 }  // namespace
 
 Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettings& left) {
@@ -173,11 +187,18 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettin
     const JsonValue* section = json.find(key);
     config.precision_is_auto |= section != nullptr && is_auto(section->find("enabled"));
   }
+  config.bf16_masters = config.bf16 && is_on(json, "bf16", kBf16Masters);
+  config.bf16_states = config.bf16 && is_on(json, "bf16", kBf16States);
+  if (is_on(json, "fp16", "fp16_master_weights_and_grads")) {
+    left.refuse("fp16.fp16_master_weights_and_grads", "fp16_master_weights_and_grads",
+                "tpsim models fp16 with an fp32 copy of the weights only", path_of(file));
+  }
+  TPSIM_TRY(config.autocast, autocast_at(json, file));
   for (const JsonMember& member : *json.as<JsonValue::Object>()) {
     constexpr std::string_view kRead =
         "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps "
         "zero_optimization tensor_parallel data_types communication_data_type "
-        "bf16 fp16";
+        "bf16 fp16 torch_autocast";
     if (!matches_any(member.key, kRead)) config.outside.push_back(member.key);
   }
   return config;

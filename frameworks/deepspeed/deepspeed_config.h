@@ -13,6 +13,11 @@
 
 namespace tpsim {
 
+// Keys of section "bf16": without an fp32 copy of the weights, and with moments in bf16.
+inline constexpr const char* kBf16Masters = "bf16_master_weights_and_grads";
+inline constexpr const char* kBf16States = "bf16_optimizer_states";
+// Section of torch.autocast, whose dtype has PyTorch's name.
+inline constexpr const char* kAutocastSection = "torch_autocast";
 // Size of the bucket in which ZeRO 3 gathers weights in advance. With 0 it does not.
 inline constexpr const char* kPrefetchKey = "stage3_prefetch_bucket_size";
 
@@ -27,6 +32,9 @@ struct DeepSpeedConfig {
   bool bf16 = false;
   bool fp16 = false;
   bool precision_is_auto = false;
+  bool bf16_masters = false;         // weights and gradients of the optimizer are in bf16
+  bool bf16_states = false;          // Adam's moments are in bf16
+  std::optional<DType> autocast;     // weights are in fp32, and GEMMs in this dtype
   std::optional<DType> gradients;    // dtype of accumulation; empty: implied by precision
   std::optional<DType> reduced;      // dtype of reduction; empty: that of the weights
   std::optional<bool> overlaps;      // whether reductions of ZeRO overlap with backward

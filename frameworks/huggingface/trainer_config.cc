@@ -132,8 +132,19 @@ void read_numbers(FlatReader& in, const DeepSpeedConfig& config, Plan& plan) {
             "tpsim models the Trainer in bf16, fp16 or fp32 only");
   const bool leaves_open = config.precision_is_auto && !fp16;  // the Trainer's arguments decide
   plan.dtype = bf16 || leaves_open ? DType::kBFloat16 : fp16 ? DType::kFloat16 : DType::kFloat32;
+  if (config.autocast) plan.dtype = *config.autocast;
   plan.gradient_dtype = plan.dtype == DType::kFloat16 ? DType::kFloat16 : DType::kFloat32;
   if (config.gradients) plan.gradient_dtype = *config.gradients;
+}
+
+void read_masters(const DeepSpeedConfig& config, PartValues& parts) {
+  const auto masters = config.bf16_masters ? MasterWeights::kNone : MasterWeights::kAutocast;
+  if (config.bf16_masters || config.autocast) {
+    parts[StackPart::kMasterWeights] = static_cast<std::int64_t>(masters);
+  }
+  if (config.bf16_states) {
+    parts[StackPart::kOptimizerDtype] = static_cast<std::int64_t>(DType::kBFloat16);
+  }
 }
 
 void read_reduction(const DeepSpeedConfig& config, ImportedPlan& result) {
@@ -323,6 +334,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   read_fsdp(in, kind == "FSDP", result);
   read_numbers(in, config, plan);
   read_reduction(config, result);
+  read_masters(config, result.parts);
   if (recompute_of_trainer(in) == Recompute::kFull) plan.recompute = Recompute::kFull;
   read_trainer_kernels(in, result);
   OpenQuestions open;

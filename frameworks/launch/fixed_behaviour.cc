@@ -262,11 +262,13 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
      "PyTorch's AdamW keeps moments in the dtype of the weights, and FSDP's shards are in fp32 "
      "(torch/optim/adam.py); tpsim does not model adamw_anyprecision of torchdistx"},
     {StackPart::kOptimizerDtype, kSpeedFiles,
-     "bf16_optimizer_states needs master weights in bf16, which tpsim cannot write yet "
-     "(deepspeed/runtime/config.py:1049)"},
+     "moments are in fp32, or in bf16 with bf16_master_weights_and_grads: --master-weights none "
+     "--optimizer-dtype bf16 (deepspeed/runtime/config.py:1049)",
+     "bf16"},
     {StackPart::kDispatcher, kTitanFiles,
-     "the registry's configuration states the dispatcher "
-     "(torchtitan/models/common/token_dispatcher.py)"},
+     "its dispatchers are all-to-all, DeepEP and HybridEP "
+     "(torchtitan/models/common/token_dispatcher.py)",
+     "deepep hybridep"},
     {StackPart::kDispatcher, kTrainerFiles,
      "ranks hold all experts, so that no tokens are exchanged "
      "(transformers/integrations/moe.py)"},
@@ -319,8 +321,9 @@ constexpr auto kFixedRows = std::to_array<FixedRow>({
     {StackPart::kMasterWeights, kAccelFiles,
      "FSDP casts fp32 shards when it gathers them (accelerate/utils/dataclasses.py)"},
     {StackPart::kMasterWeights, kSpeedFiles,
-     "ZeRO keeps a copy of 16-bit weights for the optimizer (deepspeed/runtime/zero/stage3.py); "
-     "tpsim cannot write torch_autocast yet"},
+     "ZeRO has an fp32 copy of 16-bit weights, none, or fp32 weights with autocast "
+     "(deepspeed/runtime/precision_config.py:63, runtime/torch_autocast.py)",
+     "autocast none"},
     {StackPart::kExpertKernel, kCoreFiles,
      "its grouped GEMMs are Transformer Engine's (megatron/core/transformer/moe/experts.py)",
      "grouped looped"},

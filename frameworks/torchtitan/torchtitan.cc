@@ -2,6 +2,7 @@
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/framework.h"
+#include "frameworks/torchtitan/plan_module.h"
 #include "frameworks/torchtitan/titan_options.h"
 
 namespace tpsim {
@@ -49,7 +50,9 @@ class TorchTitan final : public Framework {
   Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,
                                         const StackSpec&) const override {
     TPSIM_TRY(const LaunchOptions options, torchtitan_settings(file, size));
-    return std::vector<LaunchFile>{shell_file(stack(), file, size, options, "")};
+    TPSIM_TRY(const std::string changes, plan_changes(file));
+    const std::string module = changes.empty() ? "" : plan_module_lines();
+    return std::vector<LaunchFile>{shell_file(stack(), file, size, options, module)};
   }
   // The last argument is a word that must follow all options.
   std::string start_command(const ModelSpec&, const std::string& job) const override {
@@ -57,9 +60,12 @@ class TorchTitan final : public Framework {
   }
 
   std::string_view judge() const override { return "torchtitan"; }
-  // Adds the properties by which the judge finds the model in the registry.
-  Status prepare_check(const std::vector<LaunchFile>&, const ModelSpec& model,
+  // Adds the module of plan_module.h, and the properties by which the judge finds the model in the
+  // registry.
+  Status prepare_check(const std::vector<LaunchFile>& written, const ModelSpec& model,
                        JudgedFiles& judged) const override {
+    TPSIM_TRY(const LaunchFile script, file_named(written, files().front()));
+    judged.given.set("module", std::string(plan_module_in(script.text)));
     judged.given.set("model",
                      json_object({{"layers", model.layers},
                                   {"hidden", model.hidden},

@@ -14,6 +14,7 @@
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/outside_settings.h"
+#include "frameworks/torchtitan/plan_module.h"
 #include "frameworks/torchtitan/titan_families.h"
 #include "frameworks/torchtitan/titan_options.h"
 
@@ -255,6 +256,7 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Laun
   result.stack = "torchtitan";
   result.model = *inputs.model;
   result.parts = take_torchtitan_parts(command.options);
+  take_plan_module(command.options, result.parts);
   count_sequences(command.options, result.model.seq);
   take_titan_choices(command.options, inputs.keeps_seq, result.model);
   result.outside = take_outside(LaunchStack::kTorchTitan, command.options, *inputs.left);

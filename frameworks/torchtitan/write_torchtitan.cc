@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "frameworks/launch/launcher.h"
+#include "frameworks/torchtitan/plan_module.h"
 #include "frameworks/torchtitan/titan_options.h"
 
 namespace tpsim {
@@ -13,14 +14,40 @@ namespace {
 
 constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
 
-// Whether the model is Llama 4, which torchtitan trained until June 2026. Its files have the
-// options of commit 43e52fd01, the last with models/llama4.
-bool is_of_june(const ModelSpec& model) { return model.family == "llama4_text"; }
+// Options in which versions of torchtitan differ.
+struct TitanVersion {
+  std::string_view commit;
+  bool counts_tokens;       // batches are in tokens; else in sequences
+  bool captures_graphs;     // CUDA graphs, unless an option switches them off
+  bool has_routed_experts;  // the modules that plan_module.h changes
+  const char* async_tensor;
+  // Recompute is a word, which must follow all options. Else it is the value of this option.
+  const char* checkpointing;
+};
+constexpr TitanVersion kLatest{"b5bcd76c6", true, true, true, kTitanAsyncTensor, nullptr};
 
-// Adds the sequences of a micro-batch and a step. Versions since July 2026 count tokens.
+// Families of models that the latest version does not train, and the last version that does.
+struct FormerModels {
+  std::string_view family;
+  TitanVersion version;
+};
+constexpr FormerModels kFormerModels[] = {
+    {"llama4_text",
+     {"43e52fd01", false, false, false, kFormerAsyncTensor, "--activation_checkpoint.mode"}},
+};
+
+// Returns the version that trains the model.
+const TitanVersion& version_for(const ModelSpec& model) {
+  for (const FormerModels& former : kFormerModels) {
+    if (model.family == former.family) return former.version;
+  }
+  return kLatest;
+}
+
+// Adds the sequences of a micro-batch and a step.
 void add_batches(const PlanFile& file, LaunchOptions& out) {
   const Plan& plan = file.plan;
-  if (!is_of_june(file.model)) {
+  if (version_for(file.model).counts_tokens) {
     out.add(kTitanContext, file.model.seq);
     out.add(kTitanMicroTokens, plan.micro_batch * file.model.seq);
     out.add(kTitanStepTokens, plan.global_batch * file.model.seq);
@@ -41,7 +68,7 @@ void add_pipeline(const PlanFile& file, LaunchOptions& out) {
           (file.model.layers + 2 * missing) / chunk_count(plan));
   out.add("--parallelism.pipeline_parallel_first_stage_less_layers", missing);
   out.add("--parallelism.pipeline_parallel_last_stage_less_layers", missing);
-  if (!is_of_june(file.model)) out.add(kTitanMicroBatches, micro_batches(plan));
+  if (version_for(file.model).counts_tokens) out.add(kTitanMicroBatches, micro_batches(plan));
 }
 
 std::int64_t part_of(const PlanFile& file, StackPart part, std::int64_t otherwise = 0) {
@@ -114,10 +141,10 @@ void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
   const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
   // Async tensor parallelism requires torch.compile and has an effect only if tp > 1.
   if (compiles && overlap == TpOverlap::kUserbuffers && file.plan.degrees.tp > 1) {
-    out.add(is_of_june(file.model) ? kFormerAsyncTensor : kTitanAsyncTensor);
+    out.add(version_for(file.model).async_tensor);
   }
   const bool is_graphed = part_of(file, StackPart::kCudaGraphs) != 0;
-  if (!is_graphed && !is_of_june(file.model)) out.add(kTitanNoGraphs);
+  if (!is_graphed && version_for(file.model).captures_graphs) out.add(kTitanNoGraphs);
   // All configurations of the registry compute the loss in chunks of the tokens (ChunkedLossWrapper
   // in models/*/config_registry.py). 8 chunks are predicted (lowering/passes/loss_head.cc).
   out.add(kTitanLossChunks, std::int64_t{chunks_loss(file) ? 8 : 1});
@@ -131,13 +158,16 @@ void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
 Status check_titan_parts(const PlanFile& file, std::int64_t shards) {
   const auto& degrees = file.plan.degrees;
   const bool is_graphed = part_of(file, StackPart::kCudaGraphs) != 0;
-  if (is_graphed && is_of_june(file.model)) {
-    return cannot_express(kStack, "CUDA graphs of Llama 4",
-                          "the versions that train it capture none: use --cuda-graphs none");
+  const TitanVersion& version = version_for(file.model);
+  if (is_graphed && !version.captures_graphs) {
+    return cannot_express(kStack, fmt::format("CUDA graphs of {}", file.model.name),
+                          fmt::format("the last version that trains it ({}) captures none: use "
+                                      "--cuda-graph-scope none",
+                                      version.commit));
   }
   if (is_graphed && degrees.pp * degrees.ep > 1) {
     return cannot_express(kStack, "CUDA graphs with a pipeline or expert parallelism",
-                          "torchtitan captures neither: use --cuda-graphs none");
+                          "torchtitan captures neither: use --cuda-graph-scope none");
   }
   if (has_experts(file.model) && shards * degrees.cp * degrees.tp % degrees.ep != 0) {
     return cannot_express(kStack,
@@ -151,11 +181,6 @@ Status check_titan_parts(const PlanFile& file, std::int64_t shards) {
     return cannot_express(kStack, "async tensor parallelism without torch.compile",
                           "torchtitan requires it (config/configs.py:307): add --compile on");
   }
-  if (file.plan.precision != Precision::kNone || file.plan.fp8_param_gather) {
-    return cannot_express(kStack, fmt::format("precision {}", name_of(file.plan.precision)),
-                          "torchtitan's registry selects it, by a converter of the model, and its "
-                          "command line cannot");
-  }
   return Ok{};
 }
 
@@ -166,6 +191,14 @@ Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize
   TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
   const std::int64_t shards = shard_degree(file, size);
   TPSIM_TRY_STATUS(check_titan_parts(file, shards));
+  TPSIM_TRY(const std::string changes, plan_changes(file));
+  const TitanVersion& version = version_for(file.model);
+  if (!changes.empty() && !version.has_routed_experts) {
+    return cannot_express(kStack, fmt::format("{} of {}", changes, file.model.name),
+                          fmt::format("tpsim cannot write them for the last version that trains it "
+                                      "({})",
+                                      version.commit));
+  }
   LaunchOptions out;
   add_batches(file, out);
   out.add("--training.mixed_precision_param",
@@ -181,10 +214,11 @@ Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize
   if (plan.degrees.pp > 1) add_pipeline(file, out);
   add_titan_parts(file, out);
   const std::string_view word = checkpointing_word(plan.recompute);
-  if (is_of_june(file.model)) {
-    out.add("--activation_checkpoint.mode", std::string(word.substr(word.find(':') + 1)));
+  if (!changes.empty()) add_plan_module(changes, out);
+  if (const char* const option = version.checkpointing) {
+    out.add(option, std::string(word.substr(word.find(':') + 1)));
   } else {
-    out.add(std::string(word));  // must follow all options
+    out.add(std::string(word));
   }
   return out;
 }

@@ -89,14 +89,13 @@ def engine_settings(path, degrees):
 SECTIONS = {"zero_optimization": "zero_config", "bf16": "bfloat16_config", "fp16": "float16_config",
             "tensor_parallel": "tensor_parallel_config"}
 # Keys that the configuration holds without their section.
-FLAT = ("data_types.grad_accum_dtype",)
+FLAT = {"data_types.grad_accum_dtype": "grad_accum_dtype", "torch_autocast.enabled": "torch_autocast_enabled",
+        "torch_autocast.dtype": "torch_autocast_dtype"}
 
 
 def value_at(config, key):
     """Returns the resolved value of a key. None if the configuration does not hold the key."""
-    if key in FLAT:
-        key = key.rpartition(".")[2]
-    first, *rest = key.split(".")
+    first, *rest = FLAT.get(key, key).split(".")
     owner = getattr(config, SECTIONS.get(first, first), None)
     for name in rest:
         owner = owner.get(name) if isinstance(owner, dict) else getattr(owner, name, None)

@@ -12,6 +12,7 @@ import types
 from . import check, plain, recipe, recorders, strict_options
 from .stubs import Stub, StubModule
 
+PLAN_MODULE = "torchtitan_plan"  # frameworks/torchtitan/plan_module.h
 JUDGED = "tpsim_judged"  # name of a module that returns the configuration to set the options on
 NO_MODEL = "its registry has no configuration of this model: the checks of model and stages did not run"
 
@@ -32,8 +33,11 @@ def torchtitan(file, sources):
         prepare(int(os.environ.get("WORLD_SIZE", "1")))
         first = None
         found = configurations(given.get("model", {}))
-        for make in found + [with_default_model(make) for make in found]:
+        module = given.get("module", "")
+        for make in found + ([] if module else [with_default_model(make) for make in found]):
             try:
+                if module:
+                    add_plan_module(module, make)
                 settings = settings_of(checked(make, given["arguments"]), given["arguments"])
             except Exception as error:  # pylint: disable=broad-except
                 first = first or error
@@ -46,6 +50,13 @@ def torchtitan(file, sources):
         notes.append(NO_MODEL)
         return settings_of(checked(lambda: without_model(given["arguments"]), given["arguments"]), given["arguments"])
     return check.answer_of(work, finder, notes)
+
+
+def add_plan_module(text, make):
+    """Adds the module of the script, which reads the user's --module and --config from sys.argv."""
+    sys.argv[1:1] = ["--module", make.__module__.split(".")[-2], "--config", make.__name__]
+    sys.modules[PLAN_MODULE] = module = types.ModuleType(PLAN_MODULE)
+    exec(text, vars(module))  # pylint: disable=exec-used
 
 
 def without_model(words):
@@ -168,13 +179,16 @@ def ending(cut):
 def settings_of(config, words):
     """Returns the values of the options. The key of a switch --a.no-b is true if a.b is false."""
     settings = {}
-    for word in words:
+    for place, word in enumerate(words):
         path = word.partition("=")[0][2:].replace("-", "_")
         owner, _, last = path.rpartition(".")
         if not word.startswith("--"):
             name, colon, _ = word.replace("-", "_").partition(":")
             if colon and hasattr(config, name):
                 settings[name] = strict_options.variant_of(config, name)
+            continue
+        if word in ("--module", "--config"):
+            settings[path] = words[place + 1]
             continue
         try:
             settings[path] = plain.Walk().plain(value_at(config, path))

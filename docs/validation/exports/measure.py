@@ -48,6 +48,7 @@ START = ("import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
          "runpy.run_module('tpsim_recipes', run_name='__main__', alter_sys=True)")
 # Options of settings whose names in plan files differ, and settings that follow from others.
 FOLLOWING = {"stage_layers", "recompute_blocks", "dp", "etp", "schedule"}
+OTHER_NAMES = {"cuda_graphs": "--cuda-graph-scope", "optimizer_kind": "--optimizer"}  # options not named like their parts
 NO_MODEL = re.compile(r"--stack: stack \S+ cannot run (.*?): ")  # in the error of `plan`
 LACKING = ("export does not support", "has no option for")  # in errors about features that the framework lacks
 TOLERANCE = 1e-9
@@ -81,7 +82,7 @@ def choices(tpsim):
             extra = {"shard_group": ["node", "16"], "cuda_graphs": ["attn", "full_iteration", "attn,moe_router"],
                      "recompute_modules": ["core_attn", "moe_act", "layernorm", "mlp", "core_attn,mla_up_proj"],
                      "expert_load": ["balanced", "natural", "1.5"]}
-            pairs += [("--" + key.replace("_", "-"), value) for value in extra.get(key, values)]
+            pairs += [(OTHER_NAMES.get(key, "--" + key.replace("_", "-")), value) for value in extra.get(key, values)]
     return pairs
 
 
@@ -176,7 +177,8 @@ def given_of(framework, files, plan):
     if framework == "torchtitan":
         model = json.loads(plan.read_text(encoding="utf-8"))["model"]
         shape = {"layers": model["layers"], "hidden": model["hidden"], "experts": model.get("experts", {}).get("count", 0)}
-        return {"arguments": words, "model": shape, "environment": environment}
+        module = re.search(r"<<'END_OF_MODULE'\n(.*?)END_OF_MODULE\n", script, re.S)
+        return {"arguments": words, "model": shape, "environment": environment, "module": module.group(1) if module else ""}
     if framework in CONFIGS:
         return {"arguments": words, "file": CONFIGS[framework], "environment": environment}
     users = ["--train-iters", "10", "--lr", "1e-4", "--mock-data", "--tokenizer-type", "NullTokenizer"]

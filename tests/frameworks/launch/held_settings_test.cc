@@ -29,7 +29,8 @@ const char* const kWithSettings[] = {"",
                                      "zero=3,pp=1,dp=8",
                                      "tp=2,dp=8",
                                      "pp=4,dp=4,virtual_stages=2",
-                                     "dtype=fp16,gradient_dtype=fp16"};
+                                     "dtype=fp16,gradient_dtype=fp16",
+                                     "dtype=bf16,gradient_dtype=bf16"};
 constexpr std::int64_t kFused = static_cast<std::int64_t>(KernelFusion::kFused);
 constexpr auto kChunked = static_cast<std::int64_t>(LossHead::kChunked);
 constexpr auto kNoCopy = static_cast<std::int64_t>(MasterWeights::kNone);

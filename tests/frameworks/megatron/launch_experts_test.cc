@@ -117,16 +117,17 @@ TEST_CASE("DeepEP is refused on GPUs and numbers of ranks that it does not suppo
   model.experts.dropless = true;
   model.experts.capacity_factor = 1;
   const auto refusal = [&](std::int64_t ep, const char* gpu) {
-    PlanFile file = file_of(model, test::plan_of(model, {.tp = 1, .dp = 4, .ep = ep}, 4));
+    PlanFile file = file_of(model, test::plan_of(model, {.tp = 1, .dp = 2 * ep, .ep = ep}, 2 * ep));
     file.plan.zero = 1;
     file.profile = gpu;
     file.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
-    const auto files = export_plan(LaunchStack::kMegatronLm, file, 4);
+    const auto files = export_plan(LaunchStack::kMegatronLm, file, 2 * ep);
     return files.ok() ? std::string() : files.error().message;
   };
   CHECK(refusal(4, "h100-sxm") == "");
   CHECK_THAT(refusal(4, "gb200"), Catch::Contains("DeepEP on GB200 and GB300"));
-  CHECK_THAT(refusal(1, "h100-sxm"), Catch::Contains("DeepEP over this number of ranks"));
+  CHECK_THAT(refusal(1, "h100-sxm"), Catch::Contains("DeepEP in a group of one rank"));
+  CHECK_THAT(refusal(6, "h100-sxm"), Catch::Contains("DeepEP over this number of ranks"));
 }
 
 TEST_CASE("experts with biases are refused if tensor parallelism splits them") {

@@ -1,0 +1,160 @@
+// Sources: torchtitan/config/manager.py, components/quantization, models/common/config_utils.py and
+// models/*/config_registry.py of torchtitan b5bcd76.
+#include "frameworks/torchtitan/plan_module.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "core/base/text.h"
+#include "frameworks/launch/launcher.h"
+
+namespace tpsim {
+namespace {
+
+constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
+constexpr const char* kModule = "torchtitan_plan";
+constexpr std::string_view kStart = "<<'END_OF_MODULE'\n";
+constexpr std::string_view kEnd = "END_OF_MODULE\n";
+
+// Any name without a leading underscore is a function of the module: its changes. A dispatcher
+// comes before a precision, whose converter replaces it by one that pads tokens.
+constexpr std::string_view kText = R"(import functools
+import importlib
+import sys
+
+from torchtitan.components import quantization as q
+from torchtitan.models.common.config_utils import make_token_dispatcher_config
+from torchtitan.models.common.moe import RoutedExperts
+
+LINEAR = ["attention", "delta_net", "shared_experts", "feed_forward"]
+
+
+def _float8(has_experts, **words):
+    yield q.Float8LinearConverter.Config(filter_fqns=["lm_head", "router.gate"], **words)
+    if has_experts:
+        yield q.Float8GroupedExpertsConverter.Config(**words)
+
+
+def _mxfp8(has_experts, **words):
+    yield q.MXFP8LinearConverter.Config(fqns=LINEAR, **words)
+    if has_experts:
+        yield q.MXFP8GroupedExpertsConverter.Config(pad_multiple=128, **words)
+
+
+def _dispatched(experts, backend):
+    old = experts.token_dispatcher
+    return make_token_dispatcher_config(num_experts=old.num_experts, top_k=old.top_k,
+                                        comm_backend=backend,
+                                        hidden_dim=experts.inner_experts.dim)
+
+
+def _changed(names):
+    module, name = (sys.argv[sys.argv.index(option) + 1] for option in ("--module", "--config"))
+    registry = importlib.import_module(f"torchtitan.models.{module}.config_registry")
+    config = getattr(registry, name)()
+    spec = config.model_spec
+    experts = [found[1] for found in spec.model.traverse(RoutedExperts.Config)]
+    compiles = "--compile.enable" in sys.argv
+    for change in names:
+        if change in ("deepep", "hybridep"):
+            for one in experts:
+                one.token_dispatcher = _dispatched(one, change)
+            continue
+        for converter in globals()[f"_{change}"](bool(experts), model_compile_enabled=compiles):
+            spec.model = converter.build().convert(spec.model)
+    return config
+
+
+def __getattr__(names):
+    if names.startswith("_"):
+        raise AttributeError(names)
+    return functools.partial(_changed, names.split("_"))
+)";
+
+struct PrecisionChange {
+  Precision precision;
+  std::string_view change;
+  const char* converter;  // value of --model.converters in former versions
+};
+constexpr std::array kPrecisionChanges = {
+    PrecisionChange{Precision::kFp8Current, "float8", "quantize.linear.float8"},
+    PrecisionChange{Precision::kMxFp8, "mxfp8", "quantize.linear.mx"},
+};
+
+}  // namespace
+
+Result<std::string> plan_changes(const PlanFile& file) {
+  std::string changes;
+  const auto dispatcher = file.parts.find(StackPart::kDispatcher);
+  if (has_experts(file.model) && dispatcher != file.parts.end()) {
+    const auto by = static_cast<Dispatcher>(dispatcher->second);
+    if (by == Dispatcher::kDeepEp || by == Dispatcher::kHybridEp) changes = name_of(by);
+  }
+  if (!changes.empty() && file.plan.degrees.ep == 1) {
+    return cannot_express(kStack,
+                          fmt::format("the {} dispatcher without expert parallelism", changes),
+                          "its experts are then on one rank (torchtitan/models/common/moe.py): use "
+                          "--dispatcher alltoall");
+  }
+  const bool is_deep = changes == name_of(Dispatcher::kDeepEp);
+  for (const PrecisionChange& row : kPrecisionChanges) {
+    if (file.plan.precision != row.precision) continue;
+    if (is_deep) {
+      return cannot_express(kStack, "DeepEP with 8-bit experts",
+                            "its 8-bit GEMMs need padded tokens, which DeepEP does not return "
+                            "(torchtitan/components/quantization/utils.py:33): use --dispatcher "
+                            "hybridep");
+    }
+    changes += fmt::format("{}{}", changes.empty() ? "" : "_", row.change);
+    return changes;
+  }
+  if (file.plan.precision != Precision::kNone || file.plan.fp8_param_gather) {
+    return cannot_express(
+        kStack, fmt::format("precision {}", name_of(file.plan.precision)),
+        "its recipes are fp8-current and mxfp8 (torchtitan/components/quantization)");
+  }
+  return changes;
+}
+
+std::string plan_module_lines() {
+  return fmt::format(
+      "# {0}.py changes the configuration that the arguments --module and --config name.\n"
+      "# torchtitan has no options for these changes.\n"
+      "MODULE_FOLDER=$(mktemp -d)\n"
+      "cat > \"$MODULE_FOLDER/{0}.py\" {1}{2}{3}"
+      "export PYTHONPATH=\"$MODULE_FOLDER:$PYTHONPATH\"\n",
+      kModule, kStart, kText, kEnd);
+}
+
+std::string_view plan_module_in(std::string_view script) {
+  const std::size_t start = script.find(kStart);
+  if (start == std::string_view::npos) return "";
+  script.remove_prefix(start + kStart.size());
+  return script.substr(0, script.find(kEnd));
+}
+
+void add_plan_module(const std::string& changes, LaunchOptions& out) {
+  out.add("--module", std::string(kModule));
+  out.add("--config", changes);
+}
+
+void take_plan_module(std::vector<LaunchOption>& options, PartValues& parts) {
+  const LaunchOption* const module = find_option(options, "--module");
+  const LaunchOption* const config = find_option(options, "--config");
+  std::string changes;
+  if (module != nullptr && module->value == kModule && config != nullptr) changes = config->value;
+  if (changes.empty()) return;
+  for (const char* name : {"--module", "--config"}) drop_option(options, name);
+  std::string_view rest = changes;
+  while (!rest.empty()) {
+    const std::string_view change = cut_off(rest, "_");
+    for (const PrecisionChange& row : kPrecisionChanges) {
+      if (change == row.change) options.push_back({"--model.converters", row.converter});
+    }
+    const auto dispatcher = parse_value(row_of(StackPart::kDispatcher), change);
+    if (dispatcher.ok()) parts[StackPart::kDispatcher] = *dispatcher;
+  }
+}
+
+}  // namespace tpsim
