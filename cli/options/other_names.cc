@@ -83,7 +83,7 @@ constexpr std::string_view kWholeWeights =
 constexpr std::string_view kNoZeroBubble =
     "of the zero-bubble schedules zb-h1 is modelled; DualPipe is not modelled";
 constexpr std::string_view kNoActivations =
-    "offloading of activations is not modelled; --recompute saves activation memory instead";
+    "activations are offloaded by layer: write --offload-layers N";
 constexpr OtherValue kOtherValues[] = {
     {"--schedule", "zero", kNoZeroBubble},
     {"--schedule", "zb", kNoZeroBubble},

@@ -24,6 +24,10 @@ constexpr std::uint8_t kCore = part_rule_bit(Launcher::kMegatron) | part_rule_bi
 bool overlaps_experts(M model, P plan, Stack stack) {
   return has_experts(model) && stack.parts.ep_overlap && plan.degrees.ep > 1;
 }
+// Whether the number of an expert's tokens is known only when it runs.
+bool has_free_experts(M model, Stack stack) {
+  return has_experts(model) && model.experts.dropless && stack.parts.expert_capacity == kAnyTokens;
+}
 bool uses_deepep(M model, P, Stack stack) {
   return has_experts(model) && stack.parts.dispatcher == Dispatcher::kDeepEp;
 }
@@ -167,6 +171,23 @@ const std::array kPartRules = std::to_array<PartRule>({
      },
      "expert buffers of a fixed size without HybridEP",
      "Megatron-Core refuses it (transformer_config.py:1868): use --dispatcher hybridep",
+     true},
+    {kCore,
+     [](M m, P, Stack s) {
+       const std::int64_t graphs = s.parts.cuda_graphs;
+       const bool is_by_module = graphs != kGraphsOfStep && graphs != kGraphsOfLayers;
+       return has_free_experts(m, s) && is_by_module && holds(graphs, bit(GraphScope::kMoe));
+     },
+     "CUDA graphs of dropless experts",
+     "Megatron-Core refuses it (transformer_config.py:2842): use moe_router instead of moe",
+     true},
+    {kCore,
+     [](M m, P, Stack s) {
+       return has_free_experts(m, s) && s.parts.cuda_graphs == kGraphsOfStep;
+     },
+     "CUDA graphs of the whole step with dropless experts",
+     "its dispatcher copies numbers of tokens to the host (transformer/moe/token_dispatcher.py:921): "
+     "use --dispatcher hybridep with --expert-capacity",
      true},
     {kCore,
      [](M m, P, Stack s) {

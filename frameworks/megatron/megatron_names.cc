@@ -139,12 +139,19 @@ bool has_refused_scopes(std::int64_t graphs) {
          (holds(graphs, bit(GraphScope::kMoePreprocess)) && !routes);
 }
 
+// Returns the scopes without those of layers that the model lacks, which Megatron-Core refuses.
+std::int64_t scopes_in(const ModelSpec& model, std::int64_t graphs) {
+  if (graphs == kGraphsOfStep || has_experts(model)) return graphs;
+  return graphs &
+         ~(bit(GraphScope::kMoe) | bit(GraphScope::kMoeRouter) | bit(GraphScope::kMoePreprocess));
+}
+
 // Adds the options for CUDA graphs of a whole step or of some modules of a layer, which are not in
 // kParts.
 void add_graphs(const PlanFile& file, LaunchOptions& out) {
   const auto asked = file.parts.find(StackPart::kCudaGraphs);
   if (asked == file.parts.end()) return;
-  const std::int64_t graphs = asked->second;
+  const std::int64_t graphs = scopes_in(file.model, asked->second);
   const bool whole_step = graphs == kGraphsOfStep;
   if (!whole_step && (graphs == 0 || graphs == kGraphsOfLayers || has_refused_scopes(graphs))) {
     return;

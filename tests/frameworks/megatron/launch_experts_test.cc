@@ -116,6 +116,7 @@ TEST_CASE("DeepEP is refused on GPUs and numbers of ranks that it does not suppo
   ModelSpec model = test::small_mixture();
   model.experts.dropless = true;
   model.experts.capacity_factor = 1;
+  model.experts.count = 24;
   const auto refusal = [&](std::int64_t ep, const char* gpu) {
     PlanFile file = file_of(model, test::plan_of(model, {.tp = 1, .dp = 2 * ep, .ep = ep}, 2 * ep));
     file.plan.zero = 1;
@@ -128,6 +129,26 @@ TEST_CASE("DeepEP is refused on GPUs and numbers of ranks that it does not suppo
   CHECK_THAT(refusal(4, "gb200"), Catch::Contains("DeepEP on GB200 and GB300"));
   CHECK_THAT(refusal(1, "h100-sxm"), Catch::Contains("DeepEP in a group of one rank"));
   CHECK_THAT(refusal(6, "h100-sxm"), Catch::Contains("DeepEP over this number of ranks"));
+}
+
+TEST_CASE("CUDA graphs of experts are written only for experts of a fixed size") {
+  const auto exported = [](ModelSpec model, const char* scope) {
+    PlanFile file = file_of(model, test::plan_of(model, {.tp = 1, .dp = 4}, 4));
+    file.plan.zero = 1;
+    file.parts[StackPart::kCudaGraphs] = parse_value(row_of(StackPart::kCudaGraphs), scope).value();
+    const auto files = export_plan(LaunchStack::kMegatronLm, file, 4);
+    return files.ok() ? files->front().text : files.error().message;
+  };
+  ModelSpec model = test::small_mixture();
+  ModelSpec dense = model;
+  dense.experts = {};
+  CHECK(holds_line(exported(dense, "attn,moe_router"), "--cuda-graph-scope attn"));
+  CHECK(holds_line(exported(model, "attn,moe"), "--cuda-graph-scope attn moe"));
+  model.experts.dropless = true;
+  model.experts.capacity_factor = 1;
+  CHECK_THAT(exported(model, "moe"), Catch::Contains("CUDA graphs of dropless experts"));
+  CHECK_THAT(exported(model, "full_iteration"),
+             Catch::Contains("CUDA graphs of the whole step with dropless experts"));
 }
 
 TEST_CASE("experts with biases are refused if tensor parallelism splits them") {
