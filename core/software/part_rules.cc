@@ -182,6 +182,15 @@ const std::array kPartRules = std::to_array<PartRule>({
      "Megatron-Core refuses it (transformer_config.py:2842): use moe_router instead of moe",
      true},
     {kCore,
+     [](M, P p, Stack s) {
+       const bool whole = p.recompute == Recompute::kFull || p.recompute == Recompute::kBlocks;
+       return whole && s.parts.cuda_graphs != 0 && s.parts.cuda_graphs != kGraphsOfStep;
+     },
+     "CUDA graphs of modules with full recompute",
+     "Megatron-Core refuses it (transformer_config.py:2857): use --recompute none or selective, or "
+     "--cuda-graph-scope full_iteration",
+     true},
+    {kCore,
      [](M m, P, Stack s) {
        return has_free_experts(m, s) && s.parts.cuda_graphs == kGraphsOfStep;
      },

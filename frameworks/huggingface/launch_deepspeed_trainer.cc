@@ -4,6 +4,7 @@
 // Sources: deepspeed/runtime/config.py, runtime/engine.py and runtime/zero/config.py of edaa72212;
 // transformers' training_args.py and integrations/deepspeed.py.
 #include "core/json/json_document.h"
+#include "frameworks/deepspeed/deepspeed_config.h"
 #include "frameworks/huggingface/trainer_arguments.h"
 #include "frameworks/launch/framework.h"
 #include "frameworks/launch/launcher.h"

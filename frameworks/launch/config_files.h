@@ -82,7 +82,7 @@ Error not_there(const std::string& name, const std::string& by, const std::strin
 // Why adapters such as LoRA are refused.
 inline constexpr const char* kAllWeights = "tpsim models training of all weights only";
 // Why other optimizers are refused.
-inline constexpr const char* kAdamState = "tpsim models AdamW state in fp32 only";
+inline constexpr const char* kAdamState = "tpsim models AdamW with moments in fp32 or bf16";
 
 // A value that the file does not state and that an import option can supply. All open questions are
 // reported in one error.

@@ -141,7 +141,8 @@ bool has_refused_scopes(std::int64_t graphs) {
 
 // Returns the scopes without those of layers that the model lacks, which Megatron-Core refuses.
 std::int64_t scopes_in(const ModelSpec& model, std::int64_t graphs) {
-  if (graphs == kGraphsOfStep || has_experts(model)) return graphs;
+  const bool is_by_module = graphs != kGraphsOfStep && graphs != kGraphsOfLayers;
+  if (!is_by_module || has_experts(model)) return graphs;
   return graphs &
          ~(bit(GraphScope::kMoe) | bit(GraphScope::kMoeRouter) | bit(GraphScope::kMoePreprocess));
 }

@@ -135,6 +135,7 @@ TEST_CASE("CUDA graphs of experts are written only for experts of a fixed size")
   const auto exported = [](ModelSpec model, const char* scope) {
     PlanFile file = file_of(model, test::plan_of(model, {.tp = 1, .dp = 4}, 4));
     file.plan.zero = 1;
+    file.plan.recompute = Recompute::kNone;
     file.parts[StackPart::kCudaGraphs] = parse_value(row_of(StackPart::kCudaGraphs), scope).value();
     const auto files = export_plan(LaunchStack::kMegatronLm, file, 4);
     return files.ok() ? files->front().text : files.error().message;
@@ -144,6 +145,12 @@ TEST_CASE("CUDA graphs of experts are written only for experts of a fixed size")
   dense.experts = {};
   CHECK(holds_line(exported(dense, "attn,moe_router"), "--cuda-graph-scope attn"));
   CHECK(holds_line(exported(model, "attn,moe"), "--cuda-graph-scope attn moe"));
+  PlanFile whole = file_of(model, test::plan_of(model, {.tp = 1, .dp = 4}, 4));
+  whole.plan.zero = 1;
+  whole.plan.recompute = Recompute::kFull;
+  whole.parts[StackPart::kCudaGraphs] = bit(GraphScope::kAttention);
+  CHECK_THAT(export_plan(LaunchStack::kMegatronLm, whole, 4).error().message,
+             Catch::Contains("CUDA graphs of modules with full recompute"));
   model.experts.dropless = true;
   model.experts.capacity_factor = 1;
   CHECK_THAT(exported(model, "moe"), Catch::Contains("CUDA graphs of dropless experts"));
