@@ -15,14 +15,14 @@
 #include "core/scenario/catalogue.h"
 #include "costs/machine_cluster.h"
 #include "devices/local_devices.h"
-#include "lowering/trace/ops_to_profile.h"
+#include "devices/ops_to_profile.h"
+#include "devices/reserved_memory.h"
 #include "plans/search/enumerate.h"
 #include "profiler/device_fit.h"
 #include "profiler/profiler.h"
 #include "ranks/gathered.h"
 #include "ranks/launcher.h"
 #include "reference_model/training/training.h"
-#include "sim/memory/reserved_memory.h"
 
 namespace tpsim::app {
 namespace {

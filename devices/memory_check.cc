@@ -10,8 +10,8 @@
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/plan/rank_layout.h"
+#include "devices/reserved_memory.h"
 #include "ranks/gathered.h"
-#include "sim/memory/reserved_memory.h"
 
 namespace tpsim::app {
 namespace {

@@ -8,10 +8,10 @@
 #include "core/plan/rank_layout.h"
 #include "devices/local_devices.h"
 #include "devices/memory_check.h"
+#include "devices/rank_times.h"
+#include "devices/reserved_memory.h"
 #include "ranks/modelled/modelled_world.h"
-#include "sim/memory/reserved_memory.h"
 #include "sim/step/predict.h"
-#include "sim/step/rank_times.h"
 #include "sim/step/step.h"
 
 namespace tpsim::app {

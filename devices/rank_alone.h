@@ -4,12 +4,12 @@
 #include <cstdint>
 #include <string>
 
+#include "app/answers/comparison.h"
 #include "app/scenario/named_scenario.h"
 #include "core/base/result.h"
 #include "core/json/json_value.h"
 #include "profiler/measured_steps.h"
 #include "reference_model/training/training.h"
-#include "sim/step/comparison.h"
 
 namespace tpsim::app {
 

@@ -10,10 +10,10 @@
 #include "core/plan/rank_layout.h"
 #include "devices/local_devices.h"
 #include "devices/memory_check.h"
+#include "devices/rank_times.h"
+#include "devices/reserved_memory.h"
 #include "ranks/gathered.h"
 #include "reference_model/training/training.h"
-#include "sim/memory/reserved_memory.h"
-#include "sim/step/rank_times.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim::app {

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "app/answers/comparison.h"
 #include "app/scenario/scenario_request.h"
 #include "core/base/result.h"
 #include "core/json/json_value.h"
 #include "core/plan/report.h"
 #include "profiler/measured_steps.h"
-#include "sim/step/comparison.h"
 
 namespace tpsim::app {
 

@@ -1,6 +1,6 @@
 // Reports of `explain --program` and `explain --memory`.
+#include "app/answers/top_ops.h"
 #include "app/reports/report_json.h"
-#include "lowering/passes/quantization.h"
 
 namespace tpsim::app {
 namespace {

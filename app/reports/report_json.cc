@@ -6,11 +6,11 @@
 #include <string>
 #include <variant>
 
+#include "app/answers/term_texts.h"
 #include "app/scenario/open_inputs.h"
 #include "core/scenario/plan_json.h"
 #include "plans/search/certificate.h"
 #include "sim/step/order.h"
-#include "sim/step/terms.h"
 
 namespace tpsim::app {
 namespace {
@@ -78,14 +78,14 @@ JsonValue part_json(const NamedScenario& named, StackPart part) {
                       {"asked_for", named.parts.contains(part)}});
 }
 
-JsonValue term_json(const Term& term, const NamedScenario& named) {
+JsonValue term_json(const Term& term, const TermText& text, const NamedScenario& named) {
   return json_object({{"name", name_of(term.kind)},
                       {"time_s", term.time.value()},
-                      {"formula", term.formula},
-                      {"inputs", term.inputs},
+                      {"formula", text.formula},
+                      {"inputs", text.inputs},
                       {"parts", json_array(parts_of(term.kind),
                                            [&](StackPart part) { return part_json(named, part); })},
-                      {"source", term.source}});
+                      {"source", text.source}});
 }
 
 // Returns a plan with its prediction and, if the objective is time, the probability that the best
@@ -193,8 +193,10 @@ JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run) {
 JsonValue explain_report(const NamedScenario& named, const PlannedRun& run) {
   JsonValue json = report_head("tpsim-explain-report/1", named, gpu_count(run.plan));
   json.set("plan", run_json(run));
-  json.set("terms", json_array(run.predicted.breakdown,
-                               [&](const Term& term) { return term_json(term, named); }));
+  const TermTexts texts = term_texts(named.scenario, run);
+  json.set("terms", json_array(run.predicted.breakdown, [&](const Term& term) {
+             return term_json(term, texts[static_cast<std::size_t>(term.kind)], named);
+           }));
   add_assumed(json, named.assumed);
   return json;
 }

@@ -3,9 +3,9 @@
 
 #include <vector>
 
+#include "app/answers/comparison.h"
 #include "core/json/json_value.h"
 #include "core/program/op_times.h"
-#include "sim/step/comparison.h"
 
 namespace tpsim::app {
 

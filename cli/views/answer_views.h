@@ -6,13 +6,13 @@
 
 #include "app/answers/calibrate_answer.h"
 #include "app/answers/campaign_answer.h"
+#include "app/answers/comparison.h"
 #include "app/answers/explain_answers.h"
 #include "app/answers/memory_answer.h"
 #include "app/answers/program_difference.h"
 #include "app/answers/run_answers.h"
 #include "cli/options/options.h"
 #include "cli/options/text_report.h"
-#include "sim/step/comparison.h"
 #include "sim/step/rank_programs.h"
 
 namespace tpsim::cli {
@@ -47,7 +47,7 @@ void write_what_if(TextReport& out, const WhatIfAnswer& answers);
 constexpr std::size_t kComparedRows = 16;
 // A table of at most `most` rows, and the number of rows left out.
 void write_compared(TextReport& out, const std::string& title,
-                    const std::vector<ComparedTime>& rows, std::size_t most = kComparedRows);
+                    const std::vector<app::ComparedTime>& rows, std::size_t most = kComparedRows);
 
 // Returns a relative error as a signed percentage: "+4.2 %".
 std::string error_text(double share);

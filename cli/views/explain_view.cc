@@ -6,12 +6,12 @@
 #include <limits>
 #include <vector>
 
+#include "app/answers/term_texts.h"
+#include "app/answers/top_ops.h"
 #include "app/scenario/fit.h"
 #include "cli/views/answer_views.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
-#include "sim/step/terms.h"
-#include "sim/step/top_ops.h"
 
 namespace tpsim::cli {
 namespace {
@@ -62,16 +62,16 @@ std::string parts_text(const NamedScenario& named, StepTerm term) {
                      named.scenario.stack.name);
 }
 
-void write_term(TextReport& out, const Term& term, const PlannedRun& run,
-                const NamedScenario& named, SourceList& sources) {
+void write_term(TextReport& out, const Term& term, const app::TermText& explained,
+                const PlannedRun& run, const NamedScenario& named, SourceList& sources) {
   const Prediction& predicted = run.predicted;
   const TimeScale scale = time_scale(predicted.step);
   out.line("  {}{:>9} {} {:>8}", out.bold(fmt::format("{:<26}", printable(name_of(term.kind)))),
            scaled_text(term.time, scale), scale.unit, percent_text(term.time / predicted.step));
-  write_detail(out, "formula", term.formula);
-  write_detail(out, "inputs", term.inputs);
+  write_detail(out, "formula", explained.formula);
+  write_detail(out, "inputs", explained.inputs);
   if (term.time > Seconds()) write_detail(out, "parts", parts_text(named, term.kind));
-  write_detail(out, "source", sources.mark(term.source));
+  write_detail(out, "source", sources.mark(explained.source));
 }
 
 // Writes the sources that terms refer to, then the scenario's other sources.
@@ -97,7 +97,7 @@ void write_top_ops(TextReport& out, const NamedScenario& named, const Plan& plan
   constexpr std::size_t kMost = 8;
   LayerPricer pricer(named.scenario);
   out.heading("HEAVIEST WORK", "device times of the longest ops of one block and micro-batch");
-  for (const TopOp& work : top_ops(pricer, plan, kMost)) {
+  for (const app::TopOp& work : app::top_ops(pricer, plan, kMost)) {
     out.line("  {}{:>9} {:>8}   x {}", out.bold(fmt::format("{:<26}", printable(work.label))),
              time_text(work.time), percent_text(work.share), work.calls);
     write_detail(out, "each", work.how);
@@ -137,11 +137,12 @@ void write_explanation(TextReport& out, const NamedScenario& named, const Planne
              out.paint("does not fit: it " + misfit_text(predicted, kRefusedChance), Ink::kBad));
   }
   out.heading("TERMS", fmt::format("their sum is the step of {}", time_text(predicted.step)));
+  const app::TermTexts explained = app::term_texts(named.scenario, run);
   SourceList sources;
   std::vector<std::string_view> idle;
   for (const Term& term : predicted.breakdown) {
     if (term.time > Seconds()) {
-      write_term(out, term, run, named, sources);
+      write_term(out, term, explained[static_cast<std::size_t>(term.kind)], run, named, sources);
     } else {
       idle.push_back(name_of(term.kind));
     }

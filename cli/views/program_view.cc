@@ -11,11 +11,11 @@
 #include <variant>
 #include <vector>
 
+#include "app/answers/top_ops.h"
 #include "cli/views/answer_views.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
-#include "lowering/passes/quantization.h"
 
 namespace tpsim::cli {
 namespace {
@@ -46,7 +46,7 @@ struct EventCells {
 };
 
 EventCells cells_of(const LoweredOp& op) {
-  const std::string pass = name_of_pass(op);  // dims of a cast are not sizes
+  const std::string pass = app::name_of_pass(op);  // dims of a cast are not sizes
   std::string what = pass.empty() ? to_string(op.key) : pass;
   if (op.repeats != 1) what += fmt::format(", {:.0f} times", op.repeats);
   if (op.launches > 1) what += fmt::format(", {} kernels", op.launches);

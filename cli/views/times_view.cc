@@ -36,10 +36,10 @@ void write_kernels(TextReport& out, const KernelTimes& kernels,
 }
 
 void write_compared(TextReport& out, const std::string& title,
-                    const std::vector<ComparedTime>& rows, std::size_t most) {
+                    const std::vector<app::ComparedTime>& rows, std::size_t most) {
   Table table(columns_of("<" + title + "|runs|predicted|measured|residual|error"));
   for (std::size_t i = 0; i < std::min(most, rows.size()); ++i) {
-    const ComparedTime& row = rows[i];
+    const app::ComparedTime& row = rows[i];
     const bool measured = row.measured > Seconds();
     const double residual = row.residual().value();
     table.add_row({row.what, std::to_string(row.count), to_string(row.predicted),

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "core/base/units.h"
@@ -14,13 +13,10 @@
 
 namespace tpsim {
 
-// One term of the step time, with its formula.
+// One term of the step time.
 struct Term {
   StepTerm kind{};
   Seconds time;
-  std::string formula;  // in words and symbols
-  std::string inputs;   // values of the symbols for this plan
-  std::string source;   // of the constants
 };
 
 struct StageMemory {
@@ -55,7 +51,8 @@ struct Prediction {
   // With optimizer offload: memory used on a node's host by its GPUs, and available.
   Bytes host_memory, host_capacity;
   std::vector<StageMemory> memory;
-  std::vector<Term> breakdown;  // every term, in the order of StepTerm
+  std::vector<Term> breakdown;     // every term, in the order of StepTerm
+  std::int64_t busiest_stage = 0;  // the stage whose work the terms count
   Sources sources;
 };
 

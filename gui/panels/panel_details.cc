@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "app/answers/term_texts.h"
 #include "core/base/numbers.h"
 #include "gui/panels/panels.h"
 #include "gui/views/breakdown.h"
@@ -14,15 +15,18 @@
 namespace tpsim::gui {
 namespace {
 
-std::string explanation_of(const BreakdownRow& row, Seconds step) {
+std::string explanation_of(const BreakdownRow& row, const PlanView& view) {
+  const Seconds step = view.predicted.step;
   if (row.term == nullptr) {
     return fmt::format("{}: {}, {} of the step\n{}", row.name, time_text(row.time),
                        percent_text(row.time / step), row.terms);
   }
   const Term& term = *row.term;
+  const app::TermText text =
+      app::term_text(*view.scenario, view.plan, view.predicted, view.costs.transfer, term.kind);
   return fmt::format("{}: {}, {} of the step\n\n{}\n\n{}\n\nSource: {}", plain(name_of(term.kind)),
-                     time_text(term.time), percent_text(term.time / step), term.formula,
-                     term.inputs, term.source);
+                     time_text(term.time), percent_text(term.time / step), text.formula,
+                     text.inputs, text.source);
 }
 
 struct WaterfallRow {
@@ -30,7 +34,8 @@ struct WaterfallRow {
   float label = 0, bars = 0, bars_end = 0, value = 0;  // x positions
 };
 
-void draw_term(Ui& ui, const WaterfallRow& row, const BreakdownRow& term, Seconds step) {
+void draw_term(Ui& ui, const WaterfallRow& row, const BreakdownRow& term, const PlanView& view) {
+  const Seconds step = view.predicted.step;
   const float scale = (row.bars_end - row.bars) / static_cast<float>(step.value());
   const float left = row.bars + scale * static_cast<float>(term.before.value());
   const float right = std::max(left + 1, left + scale * static_cast<float>(term.time.value()));
@@ -51,13 +56,12 @@ void draw_term(Ui& ui, const WaterfallRow& row, const BreakdownRow& term, Second
   note_area(
       ui, term.term == nullptr ? "smaller terms" : fmt::format("term {}", name_of(term.term->kind)),
       whole);
-  if (is_under) tooltip(ui, explanation_of(term, step).c_str());
+  if (is_under) tooltip(ui, explanation_of(term, view).c_str());
 }
 
 }  // namespace
 
 void draw_breakdown(Ui& ui, Rect rect, const PlanView& view) {
-  const Seconds step = view.predicted.step;
   const float legend = ui.fonts.small->FontSize + ui.px(8);
   const float least = std::max(ui.fonts.small->FontSize - ui.px(1), ui.px(11));
   const auto most = static_cast<std::size_t>(std::max(1.0F, (rect.height() - legend) / least));
@@ -73,7 +77,7 @@ void draw_breakdown(Ui& ui, Rect rect, const PlanView& view) {
   row.bars_end = rect.max.x - ui.px(112);
   row.top = rect.min.y;
   for (const BreakdownRow& term : terms) {
-    draw_term(ui, row, term, step);
+    draw_term(ui, row, term, view);
     row.top += row.height;
   }
   ImVec2 at{rect.min.x, rect.max.y - ui.fonts.small->FontSize - ui.px(1)};

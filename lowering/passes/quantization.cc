@@ -86,43 +86,6 @@ Status check_precision(const Scenario& scenario, Precision precision) {
       std::string(option_of(Setting::kPrecision)), "choose --precision mxfp8");
 }
 
-std::string name_of_pass(const OpRecord& op) {
-  if (op.key.kind != OpKind::kCast) return "";
-  const std::string type(name_of(static_cast<DType>(op.key.variant)));
-  switch (static_cast<QuantizationPass>(dim_of(op.key, QuantizationDim::kPass))) {
-    case QuantizationPass::kNone: return "";
-    case QuantizationPass::kQuantize: return "quantized to " + type;
-    case QuantizationPass::kAmax: return "amax of the tensor, for its scale";
-    case QuantizationPass::kRows: return "quantized to " + type + " by rows";
-    case QuantizationPass::kRowsStochastic:
-      return "quantized stochastically to " + type + " by rows";
-    case QuantizationPass::kHadamard:
-      return "Hadamard transforms, quantized to " + type + " by columns";
-    case QuantizationPass::kHadamardStochastic:
-      return "Hadamard transforms, quantized stochastically to " + type + " by columns";
-  }
-  return "";
-}
-
-std::string_view quantization_text(Precision recipe) {
-  switch (recipe) {
-    case Precision::kNone: return "";
-    case Precision::kFp8:
-      return "operands of linear layers quantized to fp8 with scales of earlier steps";
-    case Precision::kFp8Current:
-      return "operands of linear layers quantized to fp8 after an amax pass";
-    case Precision::kFp8Block:
-      return "operands of linear layers quantized to fp8 per block, in both orientations";
-    case Precision::kMxFp8:
-      return "operands of linear layers quantized to mxfp8 in both orientations";
-    case Precision::kNvFp4:
-      return "operands of linear layers quantized to nvfp4: amax pass, rows, columns after a "
-             "Hadamard transform, stochastic rounding of gradients; weights in 16 x 16 blocks once "
-             "a step";
-  }
-  return "";
-}
-
 OpRecord with_operands(const OpRecord& product, DType operands) {
   OpRecord narrow = product;
   narrow.key.dtype = operands;

@@ -75,10 +75,6 @@ enum class QuantizationPass : std::uint8_t {
   kHadamard,            // 16 x 16 Hadamard transform and column-wise quantization
   kHadamardStochastic,  // kHadamard for gradients, with stochastic rounding
 };
-// Returns the name of the pass, such as "quantized to nvfp4 by rows"; empty for other ops.
-std::string name_of_pass(const OpRecord& op);
-// Returns a description of the recipe's passes for reports; empty for kNone.
-std::string_view quantization_text(Precision recipe);
 
 // Replaces the ops of a block by those that the recipe runs. Use one object per phase, and pass all
 // events in order.

@@ -12,7 +12,6 @@
 #include "lowering/passes/recompute.h"
 #include "sim/step/interval.h"
 #include "sim/step/predict.h"
-#include "sim/step/terms.h"
 
 namespace tpsim {
 namespace {
@@ -104,7 +103,8 @@ Prediction predicted(LayerPricer& pricer, const Plan& plan, const PlanCosts& cos
   p.sources = sources_of(cost);
   set_interval(p, scenario, plan, cost);
   p.bubble_fraction = cost.bubble_fraction;
-  p.breakdown = explained_terms(pricer, plan, cost);
+  for (const StepTerm term : kStepTerms) p.breakdown.push_back({term, cost.terms[term]});
+  p.busiest_stage = cost.busiest_stage;
   add_rates(p, scenario, plan);
   add_memory(p, scenario, plan, costs);
   return p;

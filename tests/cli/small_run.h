@@ -26,9 +26,9 @@ inline PlannedRun small_run() {
   p.capacity = Bytes(40 * kGiB);
   p.peak = Bytes(31 * kGiB);
   p.memory = {stage_memory(0, 30), stage_memory(1, 10)};
-  p.breakdown = {{StepTerm::kMatmul, Seconds(6), "f", "i", "s"},
-                 {StepTerm::kBubble, Seconds(1), "f", "i", "s"},
-                 {StepTerm::kOptimizer, Seconds(3), "f", "i", "s"}};
+  p.breakdown = {{StepTerm::kMatmul, Seconds(6)},
+                 {StepTerm::kBubble, Seconds(1)},
+                 {StepTerm::kOptimizer, Seconds(3)}};
   return run;
 }
 

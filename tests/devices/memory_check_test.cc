@@ -4,10 +4,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "devices/reserved_memory.h"
 #include "kernels/cpu/cpu_device.h"
 #include "ranks/threads/thread_world.h"
 #include "reference_model/training/training.h"
-#include "sim/memory/reserved_memory.h"
 #include "tests/cli/typed_answers.h"
 
 namespace tpsim::cli {

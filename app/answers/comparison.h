@@ -6,7 +6,7 @@
 
 #include "core/program/op_times.h"
 
-namespace tpsim {
+namespace tpsim::app {
 
 // Predicted and measured seconds per step of one op, collective or kind of op.
 struct ComparedTime {
@@ -37,4 +37,4 @@ std::vector<ComparedTime> worth_measuring_again(const Comparison& comparison, Se
                                                 double share, std::size_t most,
                                                 Seconds shortest = Seconds());
 
-}  // namespace tpsim
+}  // namespace tpsim::app

@@ -1,8 +1,8 @@
-#include "sim/step/terms.h"
+#include "app/answers/term_texts.h"
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
 
 #include "core/base/normal.h"
 #include "core/base/numbers.h"
@@ -12,8 +12,9 @@
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/quantization.h"
 #include "lowering/passes/step_habits.h"
+#include "sim/layers/layer_pricer.h"
 
-namespace tpsim {
+namespace tpsim::app {
 namespace {
 
 std::string device_source(const Scenario& s) {
@@ -38,11 +39,6 @@ std::string group_text(const Plan& plan, GroupKind group, const Scenario& s) {
                      p.nodes, p.groups_per_node, std::max<std::int64_t>(1, nics));
 }
 
-// Texts that explain a term.
-struct Words {
-  std::string formula, inputs, source;
-};
-
 // Returns the work of an optimizer other than AdamW, to follow other inputs.
 std::string update_text(const OptimizerRow& optimizer, const Scenario& s, const Plan& plan) {
   if (optimizer.updates == UpdatedParameters::kAll) return "";
@@ -55,7 +51,7 @@ std::string update_text(const OptimizerRow& optimizer, const Scenario& s, const 
   return text;
 }
 
-Words optimizer_words(const Scenario& s, const Plan& plan) {
+TermText optimizer_text(const Scenario& s, const Plan& plan) {
   const OptimizerRow& optimizer = optimizer_of(s.stack);
   const std::string shares =
       fmt::format("ZeRO {} over dp = {}{}", plan.zero, plan.degrees.dp,
@@ -107,6 +103,26 @@ std::string expert_inputs(const Scenario& s, const Plan& plan) {
                      group_text(plan, GroupKind::kExpert, s));
 }
 
+// Returns a description of the recipe's passes; empty for kNone.
+std::string_view quantization_text(Precision recipe) {
+  switch (recipe) {
+    case Precision::kNone: return "";
+    case Precision::kFp8:
+      return "operands of linear layers quantized to fp8 with scales of earlier steps";
+    case Precision::kFp8Current:
+      return "operands of linear layers quantized to fp8 after an amax pass";
+    case Precision::kFp8Block:
+      return "operands of linear layers quantized to fp8 per block, in both orientations";
+    case Precision::kMxFp8:
+      return "operands of linear layers quantized to mxfp8 in both orientations";
+    case Precision::kNvFp4:
+      return "operands of linear layers quantized to nvfp4: amax pass, rows, columns after a "
+             "Hadamard transform, stochastic rounding of gradients; weights in 16 x 16 blocks once "
+             "a step";
+  }
+  return "";
+}
+
 std::string quantization_note(const Scenario& s, const Plan& plan, StepTerm term) {
   const std::string_view quantization = quantization_text(recipe_of(s.stack, plan));
   if (term != StepTerm::kElementwise || quantization.empty()) return "";
@@ -119,8 +135,12 @@ std::string load_text(const Scenario& s, const Plan& plan) {
       plan.degrees.ep, busiest_load(s.stack, s.model, plan), load_text(s.stack));
 }
 
-Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage, StepTerm term) {
-  const Scenario& s = pricer.scenario();
+}  // namespace
+
+TermText term_text(const Scenario& scenario, const Plan& plan, const Prediction& predicted,
+                   const TransferCost& transfer, StepTerm term) {
+  const Scenario s = resolved(scenario);
+  const std::int64_t busiest_stage = predicted.busiest_stage;
   const HostCost& host = s.stack.host;
   const ParallelDegrees& d = plan.degrees;
   switch (term) {
@@ -172,7 +192,7 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
                   to_string(host.per_micro_batch)),
               stack_source(s)};
     case StepTerm::kTransfer: {
-      const TransferCost t = d.pp > 1 ? pricer.transfer(plan) : TransferCost{};
+      const TransferCost t = d.pp > 1 ? transfer : TransferCost{};
       const std::string call =
           host.per_transfer > Seconds()
               ? fmt::format(", {} of it for the call", to_string(host.per_transfer))
@@ -205,7 +225,7 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
     case StepTerm::kClipping:
       return {"sum of squares of the gradients + all-reduce of one number",
               fmt::format("{} ranks", gpu_count(plan)), device_source(s)};
-    case StepTerm::kOptimizer: return optimizer_words(s, plan);
+    case StepTerm::kOptimizer: return optimizer_text(s, plan);
     case StepTerm::kWeightGather:
       return {"all-gather of the updated weights, minus the part overlapped with compute",
               data_text(plan, s), cluster_source(s)};
@@ -225,16 +245,15 @@ Words words_of(LayerPricer& pricer, const Plan& plan, std::int64_t busiest_stage
   return {};
 }
 
-}  // namespace
-
-std::vector<Term> explained_terms(LayerPricer& pricer, const Plan& plan, const StepCost& cost) {
-  std::vector<Term> terms;
-  for (const StepTerm kind : kStepTerms) {
-    Words words = words_of(pricer, plan, cost.busiest_stage, kind);
-    terms.push_back({kind, cost.terms[kind], std::move(words.formula), std::move(words.inputs),
-                     std::move(words.source)});
+TermTexts term_texts(const Scenario& scenario, const PlannedRun& run) {
+  TransferCost transfer;
+  if (run.plan.degrees.pp > 1) transfer = LayerPricer(scenario).transfer(run.plan);
+  TermTexts texts;
+  for (const StepTerm term : kStepTerms) {
+    texts[static_cast<std::size_t>(term)] =
+        term_text(scenario, run.plan, run.predicted, transfer, term);
   }
-  return terms;
+  return texts;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::app

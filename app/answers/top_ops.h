@@ -7,7 +7,11 @@
 
 #include "sim/layers/layer_pricer.h"
 
-namespace tpsim {
+namespace tpsim::app {
+
+// Returns the name of a pass that a recipe adds over an operand, such as "quantized to nvfp4 by
+// rows"; empty for other ops.
+std::string name_of_pass(const OpRecord& op);
 
 struct TopOp {
   std::string label;       // "mlp.up"
@@ -21,4 +25,4 @@ struct TopOp {
 // Low-precision GEMMs and their quantization passes are separate entries.
 std::vector<TopOp> top_ops(LayerPricer& pricer, const Plan& plan, std::size_t most);
 
-}  // namespace tpsim
+}  // namespace tpsim::app

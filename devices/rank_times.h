@@ -6,9 +6,9 @@
 #include "core/program/op_times.h"
 #include "sim/layers/layer_pricer.h"
 
-namespace tpsim {
+namespace tpsim::app {
 
 // Returns the predicted times of one rank, without time spent waiting for other ranks.
 StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int64_t rank);
 
-}  // namespace tpsim
+}  // namespace tpsim::app

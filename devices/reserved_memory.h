@@ -6,7 +6,7 @@
 #include "core/plan/plan.h"
 #include "core/software/stack_spec.h"
 
-namespace tpsim {
+namespace tpsim::app {
 
 // Returns the reserved bytes after a few steps: tensors, and buffers of the device's ops
 // (stack.library_workspace, rotary tables). `has_neighbours`: the rank communicates, so send copies
@@ -27,4 +27,4 @@ Bytes host_memory_of(const ModelSpec& model, const Plan& plan, const TrainingOpt
 // Returns the plan with fewer micro-batches but the same peak memory, for short traces.
 Plan with_few_micro_batches(Plan plan);
 
-}  // namespace tpsim
+}  // namespace tpsim::app

@@ -1,4 +1,4 @@
-#include "sim/step/comparison.h"
+#include "app/answers/comparison.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-namespace tpsim {
+namespace tpsim::app {
 namespace {
 
 using Rows = std::map<std::string, ComparedTime>;
@@ -83,4 +83,4 @@ std::vector<ComparedTime> worth_measuring_again(const Comparison& comparison, Se
   return worth;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::app

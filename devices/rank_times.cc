@@ -1,8 +1,8 @@
-#include "sim/step/rank_times.h"
+#include "devices/rank_times.h"
 
 #include <algorithm>
 
-namespace tpsim {
+namespace tpsim::app {
 
 StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int64_t rank) {
   const Scenario& scenario = pricer.scenario();
@@ -25,4 +25,4 @@ StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int6
   return sum.times();
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::app

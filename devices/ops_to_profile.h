@@ -10,7 +10,7 @@
 #include "core/program/op_times.h"
 #include "core/scenario/scenario.h"
 
-namespace tpsim {
+namespace tpsim::app {
 
 // Returns each op and collective key once, with its number of occurrences in shortened steps and
 // with zero times. A shortened step has one block per stage and as many micro-batches as fill the
@@ -40,4 +40,4 @@ struct TimedPlan {
 std::vector<TimedPlan> plans_to_time(const ModelSpec& model, const std::vector<Plan>& plans,
                                      const std::function<bool(const TimedPlan&)>& fits);
 
-}  // namespace tpsim
+}  // namespace tpsim::app

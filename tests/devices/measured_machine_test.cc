@@ -3,15 +3,15 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "app/answers/comparison.h"
 #include "costs/machine_cluster.h"
-#include "lowering/trace/ops_to_profile.h"
-#include "sim/step/comparison.h"
-#include "sim/step/rank_times.h"
+#include "devices/ops_to_profile.h"
+#include "devices/rank_times.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
 #include "tests/test_label.h"
 
-namespace tpsim {
+namespace tpsim::app {
 namespace {
 
 std::vector<Plan> some_plans(const ModelSpec& model) {
@@ -147,7 +147,7 @@ TEST_CASE("with one queue for host and device, a single rank's step is the sum o
 TEST_CASE("a comparison joins by op, with the largest residual first") {
   StepTimes predicted{{op_time(1, 1.0), op_time(2, 5.0)}, {}};
   StepTimes measured{{op_time(1, 3.0), op_time(2, 5.5), op_time(3, 0.1)}, {}};
-  const Comparison comparison = compare(predicted, measured);
+  const app::Comparison comparison = app::compare(predicted, measured);
   REQUIRE(comparison.ops.size() == 3);
   CHECK(comparison.ops[0].what == "fill 1 fp32");
   CHECK(comparison.ops[0].residual().value() == Approx(-2));
@@ -167,4 +167,4 @@ TEST_CASE("a comparison joins by op, with the largest residual first") {
   CHECK(longer[0].what == worth[1].what);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::app

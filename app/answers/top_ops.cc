@@ -1,14 +1,34 @@
-#include "sim/step/top_ops.h"
+#include "app/answers/top_ops.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "core/plan/rank_layout.h"
+#include "core/program/op_dims.h"
 #include "lowering/passes/quantization.h"
 #include "sim/layers/dispatch_time.h"
 
-namespace tpsim {
+namespace tpsim::app {
+
+std::string name_of_pass(const OpRecord& op) {
+  if (op.key.kind != OpKind::kCast) return "";
+  const std::string type(name_of(static_cast<DType>(op.key.variant)));
+  switch (static_cast<QuantizationPass>(dim_of(op.key, QuantizationDim::kPass))) {
+    case QuantizationPass::kNone: return "";
+    case QuantizationPass::kQuantize: return "quantized to " + type;
+    case QuantizationPass::kAmax: return "amax of the tensor, for its scale";
+    case QuantizationPass::kRows: return "quantized to " + type + " by rows";
+    case QuantizationPass::kRowsStochastic:
+      return "quantized stochastically to " + type + " by rows";
+    case QuantizationPass::kHadamard:
+      return "Hadamard transforms, quantized to " + type + " by columns";
+    case QuantizationPass::kHadamardStochastic:
+      return "Hadamard transforms, quantized stochastically to " + type + " by columns";
+  }
+  return "";
+}
+
 namespace {
 
 // Merges calls with the same label and the same price explanation.
@@ -89,4 +109,4 @@ std::vector<TopOp> top_ops(LayerPricer& pricer, const Plan& plan, std::size_t mo
   return list.heaviest(most);
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::app

@@ -1,4 +1,4 @@
-#include "sim/memory/reserved_memory.h"
+#include "devices/reserved_memory.h"
 
 #include <algorithm>
 #include <map>
@@ -13,7 +13,7 @@
 #include "reference_model/layers/rotary_table.h"
 #include "reference_model/parallel/process_groups.h"
 
-namespace tpsim {
+namespace tpsim::app {
 namespace {
 
 // Hands out addresses without allocating memory.
@@ -174,4 +174,4 @@ Plan with_few_micro_batches(Plan plan) {
   return plan;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::app

@@ -1,4 +1,4 @@
-#include "lowering/trace/ops_to_profile.h"
+#include "devices/ops_to_profile.h"
 
 #include <algorithm>
 #include <numeric>
@@ -7,7 +7,7 @@
 #include "core/plan/rank_layout.h"
 #include "lowering/trace/trace.h"
 
-namespace tpsim {
+namespace tpsim::app {
 namespace {
 
 // Returns one plan of every set of plans that need the same profile entries.
@@ -119,4 +119,4 @@ std::vector<TimedPlan> plans_to_time(const ModelSpec& model, const std::vector<P
   return all;
 }
 
-}  // namespace tpsim
+}  // namespace tpsim::app
