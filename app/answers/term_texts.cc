@@ -8,7 +8,7 @@
 #include "core/base/numbers.h"
 #include "core/plan/plan_settings.h"
 #include "costs/scan_model.h"
-#include "lowering/passes/context_ring.h"
+#include "lowering/passes/context_exchange.h"
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/quantization.h"
 #include "lowering/passes/step_habits.h"

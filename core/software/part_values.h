@@ -139,9 +139,9 @@ inline constexpr auto kEnumNames<TpOverlap> =
 enum class CpCommType : std::uint8_t {
   kAllGather,  // one all-gather in sequence order, as in reference_model/
   kP2p,        // Megatron's ring, overlapping attention with the next exchange:
-               // lowering/passes/context_ring.h
+               // lowering/passes/context_exchange.h
   kTorchRing,  // the ring of PyTorch's context_parallel()
-  kA2a,        // all-to-alls between sequence and heads (Ulysses): lowering/passes/context_ring.h
+  kA2a,  // all-to-alls between sequence and heads (Ulysses): lowering/passes/context_exchange.h
 };
 template <>
 inline constexpr auto kEnumNames<CpCommType> =

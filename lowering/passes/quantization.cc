@@ -31,6 +31,18 @@ double copies_of_weight(const Scenario& scenario, const Plan& plan) {
   return one ? 1 : 2;
 }
 
+// Returns the GEMM with operands of this dtype. Its layout is always that of y = x W^T; GEMMs with
+// other layouts read transposed copies.
+OpRecord with_operands(const OpRecord& product, DType operands) {
+  OpRecord narrow = product;
+  narrow.key.dtype = operands;
+  narrow.key.variant =
+      static_cast<std::uint8_t>((product.key.variant & ~kGemmLayout) | kTransposeB);
+  const bool sums_rows = (product.key.variant & kTransposeA) != 0;
+  if (is_grouped_product(product) && sums_rows) narrow.key.variant |= kSumsRows;
+  return narrow;
+}
+
 }  // namespace
 
 DType operands_of(const StackSpec& stack, const Plan& plan) {
@@ -84,16 +96,6 @@ Status check_precision(const Scenario& scenario, Precision precision) {
                   "compute capability 9.0 only; {} is newer",
                   name_of(precision), scenario.stack.name, device.name),
       std::string(option_of(Setting::kPrecision)), "choose --precision mxfp8");
-}
-
-OpRecord with_operands(const OpRecord& product, DType operands) {
-  OpRecord narrow = product;
-  narrow.key.dtype = operands;
-  narrow.key.variant =
-      static_cast<std::uint8_t>((product.key.variant & ~kGemmLayout) | kTransposeB);
-  const bool sums_rows = (product.key.variant & kTransposeA) != 0;
-  if (is_grouped_product(product) && sums_rows) narrow.key.variant |= kSumsRows;
-  return narrow;
 }
 
 QuantizedOperands::QuantizedOperands(const Scenario& scenario, const Plan& plan)

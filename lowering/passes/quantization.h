@@ -56,10 +56,6 @@ bool keeps_quantized_weights(const StackSpec& stack, const Plan& plan);
 // Returns whether the ranks of a stage synchronize delayed scales after every chunk.
 bool exchanges_scales(const StackSpec& stack, const Plan& plan);
 
-// Returns the GEMM with operands of this dtype. Its layout is always that of y = x W^T; GEMMs with
-// other layouts read transposed copies.
-OpRecord with_operands(const OpRecord& product, DType operands);
-
 // Error with the supported dtypes if the device's matrix units do not support the recipe's dtype.
 Status check_precision(const DeviceFacts& device, Precision precision);
 // Also an error if the stack's GEMM library does not support the recipe on this device.

@@ -48,8 +48,8 @@ double results_not_kept(const OpRecord& op) {
 // rank's tokens for hidden slices of all tokens of the group, or back (one copy). An all-gather
 // along the hidden dimension arrives rank by rank and is reordered row by row: split and
 // concatenated (two copies). A reduce-scatter needs one copy before it.
-void add_hidden_slices(LoweredLayer& layer, const LayerInputs& inputs, std::uint32_t index,
-                       std::vector<LoweredEvent>& events) {
+void exchange_hidden_slices(LoweredLayer& layer, const LayerInputs& inputs, std::uint32_t index,
+                            std::vector<LoweredEvent>& events) {
   const CollectiveRecord dispatch = layer.collectives[index];
   if (dispatch.label.part != ModelPart::kDispatch || dispatch.kind == CollectiveKind::kAllToAll) {
     return;
@@ -87,7 +87,7 @@ void dispatch_in_phase(LoweredLayer& layer, const LayerInputs& inputs, Phase pha
       return;
     }
     if (event.kind == Kind::kCollective && parts.permute == PermuteKernel::kUnfusedSeq) {
-      add_hidden_slices(layer, inputs, event.index, events);
+      exchange_hidden_slices(layer, inputs, event.index, events);
     }
     events.push_back(event);
   });

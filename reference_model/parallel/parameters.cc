@@ -143,6 +143,7 @@ ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRo
       unit.has_owners_ = context_.plan.zero == 1 && data_group(unit).size() > 1;
     }
   }
+  unit.unpadded_size_ = end;
   unit.size_ = round_up(end, kAlignment * data_group(unit).size());
   unit.segments_.back().end = unit.size_;
   if (unit.replicated_begin_ < 0) unit.replicated_begin_ = unit.size_;
@@ -286,8 +287,10 @@ void ParameterStore::begin_backward(ParameterUnit& unit) {
   const bool again = unit.pending_gradients_.defined();  // tied: head, then embedding
   if (!again) {
     const DType dtype = separate ? context_.plan.dtype : context_.plan.gradient_dtype;
-    unit.pending_gradients_ = context_.device.allocate(
-        {unit.size()}, dtype, MemoryCategory::kGradients, "unit_gradients");
+    // Gradients that are added to whole gradients are not sharded, and need no padding.
+    const std::int64_t size = keeps_shares(unit) ? unit.size() : unit.unpadded_size_;
+    unit.pending_gradients_ =
+        context_.device.allocate({size}, dtype, MemoryCategory::kGradients, "unit_gradients");
     clear_gaps(unit, unit.pending_gradients_);
     for (Parameter& p : unit.parameters()) p.gradient_is_fresh = true;
   }
@@ -295,11 +298,12 @@ void ParameterStore::begin_backward(ParameterUnit& unit) {
 }
 
 // Clears the gaps that alignment leaves between tensors, since the optimizer reads them.
-void ParameterStore::clear_gaps(ParameterUnit& unit, const Tensor& buffer) {
+void ParameterStore::clear_gaps(const ParameterUnit& unit, const Tensor& buffer) {
   const auto& parameters = unit.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::int64_t end = parameters[i].offset + parameters[i].spec.shape.elements();
-    const std::int64_t next = i + 1 < parameters.size() ? parameters[i + 1].offset : unit.size();
+    const bool is_last = i + 1 == parameters.size();
+    const std::int64_t next = is_last ? buffer.elements() : parameters[i + 1].offset;
     if (next > end) context_.device.run(Fill{buffer.slice(end, next - end), 0.0F, kClearGap});
   }
 }

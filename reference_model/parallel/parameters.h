@@ -139,6 +139,7 @@ class ParameterUnit {
  private:
   friend class ParameterStore;
   std::int64_t size_ = 0;
+  std::int64_t unpadded_size_ = 0;  // without the padding for equal shares
   std::int64_t replicated_begin_ = 0;
   std::int64_t partial_begin_ = 0;  // tensors of Sharding::kPartial come last
   UnitRole role_ = UnitRole::kPlain;
@@ -250,7 +251,7 @@ class ParameterStore {
   void initialize(const ParameterUnit& unit, Parameter& parameter, std::uint64_t seed);
   void gather_weights(ParameterUnit& unit);
   void release_weights(ParameterUnit& unit);
-  void clear_gaps(ParameterUnit& unit, const Tensor& buffer);
+  void clear_gaps(const ParameterUnit& unit, const Tensor& buffer);
   void reduce_into_share(ParameterUnit& unit, const Tensor& whole);
   void accumulate_pending(ParameterUnit& unit);
   // Returns the gradients in the dtype in which they are reduced. Casts them to a copy if their

@@ -7,7 +7,6 @@ PhaseCost then(const PhaseCost& first, const PhaseCost& second) {
   result.time = then(first.time, second.time);
   result.work += second.work;
   result.by_source += second.by_source;
-  result.memory = then(first.memory, second.memory);
   return result;
 }
 
@@ -17,7 +16,6 @@ PhaseCost repeat(const PhaseCost& once, std::int64_t n) {
   const auto times = static_cast<double>(n);
   result.work = times * once.work;
   result.by_source = times * once.by_source;
-  result.memory = repeat(once.memory, n);
   return result;
 }
 

@@ -13,9 +13,6 @@ struct PhaseCost {
   HostDeviceTime time;
   SecondsBy<kWorkTerms.back()> work;         // sums to time.device
   SecondsBy<PriceSource::kModel> by_source;  // device time without collectives
-  MemoryChange memory;
-  double load = 1;           // tokens of the busiest expert-parallel rank over the mean
-  std::int64_t experts = 1;  // experts per rank in a block
 };
 PhaseCost then(const PhaseCost& first, const PhaseCost& second);
 PhaseCost repeat(const PhaseCost& once, std::int64_t n);

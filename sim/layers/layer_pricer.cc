@@ -29,8 +29,7 @@ std::int64_t least_replicas(const Plan& plan) {
 }
 
 // Returns the plan that is traced for a layer. Below ZeRO 2, one trace serves all data-parallel
-// degrees, so the smallest degree is traced. This ignores the padding of a parameter unit: one fill
-// of less than 64 dp elements with separate gradient buffers.
+// degrees, so the smallest degree is traced.
 Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan) {
   Plan traced = plan;
   traced.recompute = traced_recompute(key.kind, plan.recompute, scenario.stack);
@@ -187,7 +186,7 @@ const LayerMemory& LayerPricer::layer_memory(LayerKind kind, const Plan& plan, s
 const LayerCost& LayerPricer::layer(LayerKind kind, const Plan& plan, std::int64_t block) {
   Layer& layer = traced_layer(kind, plan, block);
   if (!layer.cost) {
-    layer.cost = price_layer(*layer.program, layer.memory, plan);
+    layer.cost = price_layer(*layer.program, plan);
     layer.program.reset();
   }
   return *layer.cost;

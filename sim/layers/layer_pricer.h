@@ -117,9 +117,8 @@ class LayerPricer {
   Seconds compute_beside(const LoweredLayer& layer, const LoweredCollective& collective);
   Seconds exposed_time(Seconds whole, Seconds hidden, double exposed) const;
   void add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
-  // Prices one phase without its memory.
   PhaseCost price_phase(const LoweredLayer& layer, Phase which, const Plan& plan);
-  LayerCost price_layer(const LoweredLayer& layer, const LayerMemory& memory, const Plan& plan);
+  LayerCost price_layer(const LoweredLayer& layer, const Plan& plan);
   // Returns the time of memory-bound kernels that read and write `moved` bytes in total.
   Seconds streaming_time(Bytes moved) const;
   Bytes distinct_weights(const FixedCost& fixed, const Plan& plan, std::int64_t block) const;

@@ -141,16 +141,13 @@ PhaseCost LayerPricer::price_phase(const LoweredLayer& layer, Phase which, const
   return phase;
 }
 
-LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const LayerMemory& memory,
-                                   const Plan& plan) {
+LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const Plan& plan) {
   const auto priced = [&](Phase phase) { return price_phase(layer, phase, plan); };
   LayerCost cost;
   cost[TaskKind::kForward] = priced(Phase::kForward);
   cost[TaskKind::kBackward] = then(priced(Phase::kRecompute), priced(Phase::kBackward));
   cost[TaskKind::kWeightGradient] = priced(Phase::kWeightGradient);
   cost.accumulate = priced(Phase::kAccumulate);
-  for (const TaskKind task : kTaskKinds) cost[task].memory = memory[task];
-  cost.accumulate.memory = memory.accumulate;
   return cost;
 }
 

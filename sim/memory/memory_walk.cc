@@ -196,7 +196,7 @@ class StageWalker {
 
   // Visits weights, gradients and optimizer state.
   void start() {
-    const BytesByCategory& held = stage_cost().fixed;
+    const BytesByCategory& held = stage_cost().held;
     for (std::size_t i = 0; i < held.size(); ++i) {
       const auto category = static_cast<MemoryCategory>(i);
       const bool is_there = category != MemoryCategory::kGradients || !habits_.frees_gradients;
@@ -256,7 +256,7 @@ class StageWalker {
       all += (*layer.moves)[TaskKind::kBackward].time + layer.moves->accumulate.time;
     }
     if (!chunk.kind.is_last) add(span.begin, costs_.transfer.bytes, kTransfer);
-    const double narrow = habits_.narrow_gradients * stage_cost().fixed[memory_index::kGradients];
+    const double narrow = habits_.narrow_gradients * stage_cost().held[memory_index::kGradients];
     add(span.begin, narrow, kNarrowGradients);
     const bool stays = layer_gradients_stay(pricer_.scenario().stack, plan_);
     double at = 0, behind = 0;
@@ -298,16 +298,16 @@ class StageWalker {
     const StageCost& stage = stage_cost();
     BytesByCategory temporary = stage.update;
     temporary[memory_index::kWorkspace] +=
-        habits_.optimizer_copy * stage.fixed[memory_index::kOptimizer];
+        habits_.optimizer_copy * stage.held[memory_index::kOptimizer];
     const TensorGroup gradients = whole_stage(MemoryCategory::kGradients, "gradients");
-    if (habits_.frees_gradients) add(span.begin, stage.fixed[memory_index::kGradients], gradients);
+    if (habits_.frees_gradients) add(span.begin, stage.held[memory_index::kGradients], gradients);
     for (std::size_t i = 0; i < temporary.size(); ++i) {
       const TensorGroup group =
           whole_stage(static_cast<MemoryCategory>(i), "temporaries of the update");
       add(span.begin, temporary[i], group);
       add(span.end, -temporary[i], group);
     }
-    if (habits_.frees_gradients) add(span.end, -stage.fixed[memory_index::kGradients], gradients);
+    if (habits_.frees_gradients) add(span.end, -stage.held[memory_index::kGradients], gradients);
   }
 
   LayerPricer& pricer_;

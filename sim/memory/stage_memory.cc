@@ -130,9 +130,7 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& pla
   const StepHabits habits = step_habits(stack, plan);
   std::vector<ChunkMemory> chunks;
   for (const ChunkCost& chunk : costs.kinds) {
-    ChunkMemory memory;
-    for (const TaskKind task : kTaskKinds) memory[task] = chunk.tasks[task].memory;
-    chunks.push_back(with_transfers(memory, chunk, costs.transfer.bytes));
+    chunks.push_back(with_transfers(chunk.memory, chunk, costs.transfer.bytes));
   }
   const StageCut& cut = costs.cut;
   std::vector<StageMemory> result;
@@ -145,9 +143,8 @@ std::vector<StageMemory> memory_by_stage(const StackSpec& stack, const Plan& pla
     for (std::int64_t i = 0; i < run.count; ++i) {
       const auto s = static_cast<std::int64_t>(result.size());
       const StageCost& stage = costs.stages[result.size()];
-      const FixedCost fixed{stage.fixed, stage.update, stage.end, stage.host};
-      const TensorPeak peak = tensor_peak(fixed, kinds, PeakMoments(shape, s, kind), habits);
-      result.push_back(stage_memory(stack.memory, habits, overheads, fixed.held, peak));
+      const TensorPeak peak = tensor_peak(stage, kinds, PeakMoments(shape, s, kind), habits);
+      result.push_back(stage_memory(stack.memory, habits, overheads, stage.held, peak));
       result.back().stage = s;
     }
   }

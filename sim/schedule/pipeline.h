@@ -42,9 +42,4 @@ struct PipelineResult {
 PipelineResult run_pipeline(const PipelineShape& shape, const PipelineTimes& times,
                             Timeline* timeline);
 
-// Returns a lower bound for any schedule: the maximum over stages of the time before the first
-// task, the stage's own work, and the time after its last task. Equal to run_pipeline() for equal
-// stages and zero transfer time.
-Picoseconds pipeline_lower_bound(const PipelineShape& shape, const PipelineTimes& times);
-
 }  // namespace tpsim

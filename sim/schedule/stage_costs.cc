@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <type_traits>
 #include <utility>
 
 #include "sim/layers/step_end.h"
@@ -40,8 +41,10 @@ void append_blocks(std::vector<ChunkLayer>& layers, const Scenario& scenario, co
 // Offloads a block's saved activations. In forward, the activations of the previous block are still
 // on the device during their copy to the host. In backward, the activations of this block and of
 // the block that runs next are on the device.
-void hand_to_host(MemoryChange& forward, MemoryChange& backward) {
+void hand_to_host(ByTask<MemoryChange>& tasks) {
   using memory_index::kActivations;
+  MemoryChange& forward = tasks[TaskKind::kForward];
+  MemoryChange& backward = tasks[TaskKind::kBackward];
   const double saved = forward.left[kActivations];
   forward.left[kActivations] -= saved;
   backward.left[kActivations] += saved;
@@ -49,14 +52,6 @@ void hand_to_host(MemoryChange& forward, MemoryChange& backward) {
   for (BytesByCategory* most : {&backward.highest, &backward.each}) {
     (*most)[kActivations] += 2 * saved;
   }
-}
-void hand_to_host(PhaseCost& forward, PhaseCost& backward) {
-  hand_to_host(forward.memory, backward.memory);
-}
-void hand_to_host(HostDeviceTime&, HostDeviceTime&) {}
-template <class Cost>
-void hand_to_host(ByTask<Cost>& tasks) {
-  hand_to_host(tasks[TaskKind::kForward], tasks[TaskKind::kBackward]);
 }
 
 // Returns the bytes of a chunk's activations of one micro-batch that are offloaded to the host.
@@ -90,7 +85,7 @@ void wait_for_copy(const HostSpec& host, Bytes bytes, PhaseCost& phase) {
 }
 
 // Returns the tasks of a chunk; backward includes the accumulation of gradients. `Cost` contains
-// time, memory, or both.
+// time or memory.
 template <class Cost, class Layers>
 ByTask<Cost> composed(const Scenario& scenario, const Plan& plan, const ChunkKind& kind,
                       const Layers& layers_of) {
@@ -99,7 +94,9 @@ ByTask<Cost> composed(const Scenario& scenario, const Plan& plan, const ChunkKin
   for (const ChunkLayer& layer : chunk_layers(scenario, plan, kind)) {
     const LayerTasks<Cost>& cost = layers_of(layer.kind, plan_of(layer, plan), layer.block);
     ByTask<Cost> once = cost;
-    if (layer.offloads) hand_to_host(once);
+    if constexpr (std::is_same_v<Cost, MemoryChange>) {
+      if (layer.offloads) hand_to_host(once);
+    }
     for (const TaskKind task : kTaskKinds) {
       const Cost all = repeat(once[task], layer.count);
       tasks[task] = task == TaskKind::kForward ? then(tasks[task], all) : then(all, tasks[task]);
@@ -203,15 +200,13 @@ std::vector<ChunkLayer> chunk_layers(const Scenario& scenario, const Plan& plan,
 }
 
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind) {
-  ChunkCost cost{kind, composed<PhaseCost>(pricer.scenario(), plan, kind,
-                                           [&](LayerKind layer, const Plan& of,
-                                               std::int64_t block) -> const LayerCost& {
-                                             return pricer.layer(layer, of, block);
-                                           })};
+  const auto layer_cost = [&](LayerKind layer, const Plan& of,
+                              std::int64_t block) -> const LayerCost& {
+    return pricer.layer(layer, of, block);
+  };
+  ChunkCost cost{kind, composed<PhaseCost>(pricer.scenario(), plan, kind, layer_cost),
+                 chunk_memory(pricer, plan, kind)};
   add_exchanges(pricer, plan, kind, pricer.scale_exchange(plan, kind.blocks), cost.tasks);
-  if (layer_gradients_stay(pricer.scenario().stack, plan)) {
-    cost.tasks[TaskKind::kBackward].memory = GradientsInReduction(pricer, plan).backward(kind);
-  }
   return cost;
 }
 
@@ -300,7 +295,7 @@ PlanCosts plan_costs(LayerPricer& pricer, const Plan& plan) {
       cost.host += in_flight * offloaded_bytes(pricer, plan, of_stage);
     }
     costs.stages.insert(costs.stages.end(), static_cast<std::size_t>(run.count),
-                        {kind.chunks, cost.held, cost.update, cost.end, cost.host});
+                        {cost, kind.chunks});
   }
   return costs;
 }

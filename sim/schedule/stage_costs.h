@@ -34,16 +34,17 @@ Plan plan_of(const ChunkLayer& layer, const Plan& plan);
 // they are reduced.
 bool layer_gradients_stay(const StackSpec& stack, const Plan& plan);
 
+using ChunkMemory = ByTask<MemoryChange>;
 // Cost of one micro-batch through a chunk, without P2P transfers.
 struct ChunkCost : ChunkKind {
   ByTask<PhaseCost> tasks;
+  ChunkMemory memory;
 };
 ChunkCost chunk_cost(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
-// Times of chunk_cost() without memory.
+// Times of chunk_cost().
 using ChunkTimes = ByTask<HostDeviceTime>;
 ChunkTimes chunk_times(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 // Memory of chunk_cost(); does not price the layers.
-using ChunkMemory = ByTask<MemoryChange>;
 ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind& kind);
 
 // Costs per step of the layers of a model.
@@ -60,12 +61,9 @@ Bytes gradient_stand_ins(const FixedCosts& fixed);
 // Returns the sum of the costs per step over all layers of a stage.
 FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const StageKind& stage);
 
-struct StageCost {
+// `host` includes offloaded activations.
+struct StageCost : FixedCost {
   std::vector<std::int32_t> chunks;  // indices into PlanCosts::kinds
-  BytesByCategory fixed{};
-  BytesByCategory update{};  // peak of the allocations at the end of the step
-  StepEndCost end;
-  Bytes host;  // bytes in host memory
 };
 
 // Costs of all chunks and stages of a plan. Equal chunks share one entry of `kinds`.

@@ -6,7 +6,7 @@
 
 #include "core/base/normal.h"
 #include "core/plan/rank_layout.h"
-#include "lowering/passes/context_ring.h"
+#include "lowering/passes/context_exchange.h"
 #include "lowering/passes/expert_load.h"
 #include "lowering/passes/quantization.h"
 #include "lowering/passes/recompute.h"

@@ -32,6 +32,30 @@ PipelineTimes random_stages(unsigned seed, std::int64_t stages, std::int64_t chu
   return times;
 }
 
+Picoseconds sum(const std::vector<Picoseconds>& times) {
+  Picoseconds total = 0;
+  for (const Picoseconds time : times) total += time;
+  return total;
+}
+
+// Returns a lower bound for any schedule: the maximum over stages of the time before the first
+// task, the stage's own work, and the time after its last task. Equal to run_pipeline() for equal
+// stages and zero transfer time.
+Picoseconds pipeline_lower_bound(const PipelineShape& shape, const PipelineTimes& times) {
+  const bool splits = splits_backward(shape.schedule);  // the last task sends nothing
+  Picoseconds bound = 0, way_in = 0, way_out = 0;
+  for (const StageTimes& stage : times.stages) {
+    Picoseconds own = 0;
+    for (const std::vector<Picoseconds>& tasks : stage) own += shape.micro_batches * sum(tasks);
+    bound = std::max(bound, way_in + own + way_out);
+    // Before its first task, the next stage waits only for the forward of this stage's first chunk.
+    // After its last task, only the backward of this stage's first chunk follows.
+    way_in += stage[TaskKind::kForward].front() + times.transfer;
+    if (!splits) way_out += stage[TaskKind::kBackward].front() + times.transfer;
+  }
+  return bound;
+}
+
 }  // namespace
 
 TEST_CASE("equal stages take (m + p - 1)(f + b) under gpipe and 1f1b") {

@@ -93,7 +93,6 @@ std::string text_of(const CollectiveRecord& record) {
 // Whether every rank of a step runs the work for each micro-batch.
 bool is_per_micro_batch(ModelPart part) {
   switch (part) {
-    case ModelPart::kMicroBatchGradients:  // one more for the padding of a parameter unit
     case ModelPart::kZeroGrad:
     case ModelPart::kSequenceParallelGradients:
     case ModelPart::kEmbeddingGradients:
@@ -236,10 +235,7 @@ std::string differences(const Steps& priced, const Steps& executed) {
          (b == executed.end() ? "nothing" : *b);
 }
 // The priced memory ends before the update of the weights, which allocates no activations.
-// `padding`: bytes that a parameter unit has at most beyond those of a layer's trace, to divide
-// over replicas.
-std::string differences(const std::vector<Change>& priced, const std::vector<Change>& executed,
-                        std::int64_t padding) {
+std::string differences(const std::vector<Change>& priced, const std::vector<Change>& executed) {
   const auto last = std::find_if(executed.rbegin(), executed.rend(), [](const Change& change) {
     return change.category == MemoryCategory::kActivations;
   });
@@ -248,9 +244,7 @@ std::string differences(const std::vector<Change>& priced, const std::vector<Cha
   for (std::size_t i = 0; i < count; ++i) {
     const Change a = i < priced.size() ? priced[i] : Change(),
                  b = i < executed.size() ? executed[i] : Change();
-    const bool is_padded =
-        b.label == "unit_gradients" && std::abs(b.bytes) - std::abs(a.bytes) < padding;
-    if (a.bytes == b.bytes || is_padded) continue;
+    if (a.bytes == b.bytes) continue;
     return "change " + std::to_string(i) + ": priced " + std::to_string(a.bytes) + " of " +
            std::string(a.label) + ", executed " + std::to_string(b.bytes) + " of " +
            std::string(b.label);
@@ -272,9 +266,8 @@ TEST_CASE("the priced program of random plans is the executed one") {
       const RankTrace trace = trace_rank(drawn.model, drawn.plan, scenario.stack.training,
                                          test::traced_rank(drawn.plan, stage));
       CHECK(differences(priced(pricer, drawn.plan, costs, stage), executed(trace)) == "");
-      const std::int64_t padding = 64 * data_ranks(drawn.plan) * size_of(DType::kFloat32);
-      CHECK(differences(priced_memory(pricer, drawn.plan, costs, stage), executed_memory(trace),
-                        padding) == "");
+      CHECK(differences(priced_memory(pricer, drawn.plan, costs, stage), executed_memory(trace)) ==
+            "");
     }
   }
 }

@@ -1,5 +1,5 @@
 // Laws of context-parallel rings: overlap with attention, exposed time, and bytes sent.
-#include "lowering/passes/context_ring.h"
+#include "lowering/passes/context_exchange.h"
 
 #include <algorithm>
 #include <catch2/catch.hpp>

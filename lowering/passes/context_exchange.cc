@@ -1,4 +1,4 @@
-#include "lowering/passes/context_ring.h"
+#include "lowering/passes/context_exchange.h"
 
 #include <fmt/format.h>
 
