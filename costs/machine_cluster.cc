@@ -1,16 +1,12 @@
 #include "costs/machine_cluster.h"
 
 #include <algorithm>
-#include <cmath>
-#include <utility>
 
+#include "core/scenario/measured_stack.h"
 #include "costs/nccl_model.h"
 
 namespace tpsim {
-
-std::string_view own_stack(const Profile& profile) {
-  return profile.device.asynchronous ? "reference" : "reference-cpu";
-}
+namespace {
 
 LinkSpec link_measured_on(const Profile& profile) {
   if (profile.link.bandwidth > BytesPerSecond()) return profile.link;
@@ -27,6 +23,8 @@ LinkSpec link_measured_on(const Profile& profile) {
   return link;
 }
 
+}  // namespace
+
 ClusterSpec machine_cluster(const Profile& profile) {
   ClusterSpec cluster;
   cluster.name = kThisMachine;
@@ -37,29 +35,6 @@ ClusterSpec machine_cluster(const Profile& profile) {
   cluster.gpus_per_node = profile.machine.devices;
   cluster.intra_node = cluster.inter_node = link_measured_on(profile);
   return cluster;
-}
-
-StackSpec stack_as_measured(StackSpec stack, const Profile& profile) {
-  const RuntimeFacts& runtime = profile.runtime;
-  if (stack.name != own_stack(profile)) return stack;
-  if (runtime.context > Bytes()) stack.memory.context = runtime.context;
-  if (runtime.launch > Seconds()) stack.host.per_op = runtime.launch;
-  return stack;
-}
-
-StackSpec executed_stack(const StackSpec& named, StackSpec own) {
-  own.training = named.training;
-  own.training.overlap_parameter_gather = false;
-  return own;
-}
-
-StackSpec completed_stack(StackSpec stack, const PartValues& parts, const Profile& profile,
-                          const ClusterSpec& cluster) {
-  stack = stack_as_measured(with_parts(std::move(stack), parts), profile);
-  if (cluster.name != kThisMachine) return stack;
-  // The variances of two independent causes of jitter add up.
-  stack.rank_jitter = std::hypot(stack.rank_jitter, profile.machine.rank_jitter);
-  return stack;
 }
 
 }  // namespace tpsim

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/model/model_json.h"
-#include "costs/machine_cluster.h"
+#include "core/scenario/measured_stack.h"
 
 namespace tpsim::app {
 namespace {

@@ -12,6 +12,7 @@
 #include "core/machine/node_rate.h"
 #include "core/model/expert_counts.h"
 #include "core/model/model_support.h"
+#include "core/scenario/measured_stack.h"
 #include "costs/machine_cluster.h"
 #include "frameworks/launch/framework.h"
 

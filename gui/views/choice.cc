@@ -2,7 +2,7 @@
 
 #include "app/scenario/scenario_request.h"
 #include "core/machine/node_rate.h"
-#include "costs/machine_cluster.h"
+#include "core/scenario/measured_stack.h"
 #include "plans/search/usual_batch.h"
 
 namespace tpsim::gui {

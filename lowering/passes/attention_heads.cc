@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/program/op_dims.h"
-#include "costs/machine_cluster.h"
+#include "core/scenario/measured_stack.h"
 #include "lowering/passes/lower.h"
 
 namespace tpsim {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/base/normal.h"
-#include "costs/machine_cluster.h"
+#include "core/scenario/measured_stack.h"
 #include "lowering/passes/step_habits.h"
 #include "plans/search/family_walk.h"
 #include "plans/search/parallel_for.h"

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <utility>
 
-#include "costs/machine_cluster.h"
 #include "lowering/passes/recompute.h"
 #include "lowering/passes/shard_groups.h"
 #include "lowering/passes/step_habits.h"

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "app/answers/comparison.h"
+#include "core/scenario/measured_stack.h"
 #include "costs/machine_cluster.h"
 #include "devices/ops_to_profile.h"
 #include "devices/rank_times.h"

@@ -94,7 +94,7 @@ bool reads_by_position(const std::string& layer, const std::string& line) {
 // Software parts decide what a lowered layer and lowering/passes/step_habits.h contain. The folders
 // that read the results do not read parts. plans/ may vary parts without a look at their values.
 bool reads_parts(const std::string& layer, const std::string& line) {
-  if (layer != "sim" && layer != "plans") return false;
+  if (layer != "costs" && layer != "sim" && layer != "plans") return false;
   if (line.find("stack") == std::string::npos && line.find("arts") == std::string::npos &&
       line.find("Part") == std::string::npos) {
     return false;  // most lines
@@ -102,7 +102,7 @@ bool reads_parts(const std::string& layer, const std::string& line) {
   static const std::regex fields(R"(\bstack\.parts\.|\btraining\.|\bSoftwareParts\b)");
   static const std::regex names(R"(\bStackPart\b|\bPartValues\b|\bwith_parts\b)");
   const std::string code = line.substr(0, line.find("//"));
-  return std::regex_search(code, fields) || (layer == "sim" && std::regex_search(code, names));
+  return std::regex_search(code, fields) || (layer != "plans" && std::regex_search(code, names));
 }
 
 std::string line_fault(const std::string& layer, const std::string& line) {

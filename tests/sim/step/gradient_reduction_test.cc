@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "costs/machine_cluster.h"
+#include "core/scenario/measured_stack.h"
 #include "lowering/trace/trace.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/plan/rank_layout.h"
-#include "costs/machine_cluster.h"
+#include "core/scenario/measured_stack.h"
 #include "sim/memory/memory_walk.h"
 #include "sim/step/rank_programs.h"
 #include "sim/step/simulate.h"

@@ -4,7 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/plan/rank_layout.h"
-#include "costs/machine_cluster.h"
+#include "core/scenario/measured_stack.h"
 #include "sim/bounds/group_bounds.h"
 #include "sim/bounds/plan_bounds.h"
 #include "sim/step/interval.h"
