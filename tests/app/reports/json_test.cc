@@ -1,10 +1,13 @@
 // JSON for programs: the reports of --json and the trace of a timeline.
 #include <catch2/catch.hpp>
 
+#include "app/answers/term_texts.h"
 #include "app/reports/report_json.h"
 #include "core/json/json_document.h"
+#include "sim/step/simulate.h"
 #include "tests/cli/small_run.h"
 #include "tests/sim/small_scenario.h"
+#include "tests/sim/step/step_cases.h"
 
 namespace tpsim::app {
 namespace {
@@ -155,6 +158,18 @@ TEST_CASE("spans on one track of a trace never overlap and stages never share on
   // Track 0: compute of stage 0. Its second transfer overlaps the first and needs a second track.
   // The third transfer uses the first transfer's track again. Stage 1 has the track after them.
   CHECK(tracks == std::vector<double>{1, 2, 3, 2, 4});
+}
+
+TEST_CASE("every term of a step has a formula and a source") {
+  for (const test::StepCase& c : test::step_cases()) {
+    const Scenario scenario = test::scenario_of(c);
+    const Result<Prediction> predicted = simulate(scenario, c.plan);
+    REQUIRE(predicted.ok());
+    for (const TermText& text : term_texts(scenario, {c.plan, *predicted})) {
+      CHECK_FALSE(text.formula.empty());
+      CHECK_FALSE(text.source.empty());
+    }
+  }
 }
 
 }  // namespace tpsim::app
