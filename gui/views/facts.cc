@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/answers/term_texts.h"
 #include "core/base/text.h"
 #include "gui/views/answer.h"
 #include "gui/views/breakdown.h"
@@ -85,7 +86,11 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   if (views.a && !views.a->error) {
     const Term* term = largest_communication(views.a->predicted);
     add("communication.term", term == nullptr ? "" : std::string(name_of(term->kind)));
-    add("communication.link", term == nullptr ? "" : term->inputs);
+    add("communication.link",
+        term == nullptr ? ""
+                        : app::term_text(*views.a->scenario, views.a->plan, views.a->predicted,
+                                         views.a->costs.transfer, term->kind)
+                              .inputs);
   }
   if (views.a && views.b && !views.a->error && !views.b->error) {
     const auto terms = largest_differences(views.a->predicted, views.b->predicted);

@@ -163,25 +163,26 @@ TEST_CASE("only gradients with a scale per tensor sum outside the tensor cores")
   CHECK_FALSE(splits(Precision::kNone, 0));
 }
 
-TEST_CASE("NVFP4 passes are named: Hadamard transforms and stochastic rounding") {
+TEST_CASE("NVFP4 passes: Hadamard transforms and stochastic rounding") {
   const Scenario scenario = scenario_on("dgx-b200");
   const auto passes = [&](std::uint8_t layout) {
     QuantizedOperands rounded(scenario, plan_for(scenario, Precision::kNvFp4));
     OpRecord op = product(DType::kBFloat16, 1024, 512, 256);
     op.key.variant = layout;
     op.label = {ModelPart::kMlpLinear, "linear"};
-    std::vector<std::string> names;
-    for (const OpRecord& run : rounded.ops_for(op)) names.push_back(name_of_pass(run));
-    return names;
+    std::vector<QuantizationPass> all;
+    for (const OpRecord& run : rounded.ops_for(op)) {
+      if (run.key.kind != OpKind::kCast) continue;
+      all.push_back(static_cast<QuantizationPass>(dim_of(run.key, QuantizationDim::kPass)));
+    }
+    return all;
   };
+  using Passes = std::vector<QuantizationPass>;
   CHECK(passes(kTransposeB) ==
-        std::vector<std::string>{"amax of the tensor, for its scale", "quantized to nvfp4 by rows",
-                                 "Hadamard transforms, quantized to nvfp4 by columns", ""});
-  CHECK(passes(0) == std::vector<std::string>{
-                         "amax of the tensor, for its scale",
-                         "quantized stochastically to nvfp4 by rows",
-                         "Hadamard transforms, quantized stochastically to nvfp4 by columns", ""});
-  CHECK(passes(kTransposeA).size() == 1);  // reads operands quantized by the other two
+        Passes{QuantizationPass::kAmax, QuantizationPass::kRows, QuantizationPass::kHadamard});
+  CHECK(passes(0) == Passes{QuantizationPass::kAmax, QuantizationPass::kRowsStochastic,
+                            QuantizationPass::kHadamardStochastic});
+  CHECK(passes(kTransposeA).empty());  // reads operands quantized by the other two
 }
 
 TEST_CASE("quantizing the output costs differently after a norm and an activation") {
