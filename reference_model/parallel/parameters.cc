@@ -287,7 +287,6 @@ void ParameterStore::begin_backward(ParameterUnit& unit) {
   const bool again = unit.pending_gradients_.defined();  // tied: head, then embedding
   if (!again) {
     const DType dtype = separate ? context_.plan.dtype : context_.plan.gradient_dtype;
-    // Gradients that are added to whole gradients are not sharded, and need no padding.
     const std::int64_t size = keeps_shares(unit) ? unit.size() : unit.unpadded_size_;
     unit.pending_gradients_ =
         context_.device.allocate({size}, dtype, MemoryCategory::kGradients, "unit_gradients");
@@ -302,8 +301,7 @@ void ParameterStore::clear_gaps(const ParameterUnit& unit, const Tensor& buffer)
   const auto& parameters = unit.parameters();
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const std::int64_t end = parameters[i].offset + parameters[i].spec.shape.elements();
-    const bool is_last = i + 1 == parameters.size();
-    const std::int64_t next = is_last ? buffer.elements() : parameters[i + 1].offset;
+    const auto next = i + 1 < parameters.size() ? parameters[i + 1].offset : buffer.elements();
     if (next > end) context_.device.run(Fill{buffer.slice(end, next - end), 0.0F, kClearGap});
   }
 }

@@ -139,7 +139,8 @@ class ParameterUnit {
  private:
   friend class ParameterStore;
   std::int64_t size_ = 0;
-  std::int64_t unpadded_size_ = 0;  // without the padding for equal shares
+  // Without the padding for equal shares, which gradients that are added to whole ones do not need.
+  std::int64_t unpadded_size_ = 0;
   std::int64_t replicated_begin_ = 0;
   std::int64_t partial_begin_ = 0;  // tensors of Sharding::kPartial come last
   UnitRole role_ = UnitRole::kPlain;

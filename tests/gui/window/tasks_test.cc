@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include "app/answers/term_texts.h"
 #include "core/base/text.h"
 #include "gui/views/answer.h"
 #include "gui/views/breakdown.h"
@@ -75,9 +76,13 @@ TEST_CASE("task: find the largest exposed communication and its link") {
     // Its row is on the screen, and the tooltip has the inputs.
     CHECK(interactions(gui, "move \"term " + name + "\"\n") <= 6);
     CHECK(is_painted(plain(name)));
-    INFO(term->inputs);
-    CHECK((term->inputs.find("inside a node") != std::string::npos ||
-           term->inputs.find("nodes") != std::string::npos));
+    const PlanView& view = *gui.views().a;
+    const std::string inputs =
+        app::term_text(*view.scenario, view.plan, view.predicted, view.costs.transfer, term->kind)
+            .inputs;
+    INFO(inputs);
+    CHECK((inputs.find("inside a node") != std::string::npos ||
+           inputs.find("nodes") != std::string::npos));
     for (const Term& other : gui.views().a->predicted.breakdown) {
       const bool is_communication = class_of(other.kind) == TermClass::kCommunication;
       CHECK((!is_communication || other.time <= term->time));
