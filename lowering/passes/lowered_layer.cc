@@ -86,9 +86,13 @@ LoweredLayer as_traced(LayerKind kind, const LayerTrace& trace) {
   const Program& program = trace.program;
   LoweredLayer layer;
   layer.kind = kind;
-  for (const OpRecord& op : program.ops) layer.ops.push_back({op});
-  for (const CollectiveRecord& record : program.collectives) layer.collectives.push_back({record});
-  for (const AllocationRecord& made : program.allocations) layer.allocations.push_back({made});
+  const auto copy = [](auto& lowered, const auto& traced) {
+    lowered.reserve(2 * traced.size());  // passes add records
+    for (const auto& record : traced) lowered.push_back({record});
+  };
+  copy(layer.ops, program.ops);
+  copy(layer.collectives, program.collectives);
+  copy(layer.allocations, program.allocations);
   for (const Phase phase : all_of<Phase>()) {
     const auto [begin, end] = trace.span(phase);
     std::vector<LoweredEvent>& events = layer.phase(phase).events;

@@ -167,10 +167,11 @@ bool keeps_saved_tensors(const LoweredLayer& layer, const Plan& plan, Phase phas
 // after all events.
 template <class Replace>
 void rewrite(LoweredLayer& layer, Phase phase, Replace replace) {
+  const std::vector<LoweredEvent> old = std::exchange(layer.phase(phase).events, {});
+  if (old.empty()) return;
   std::vector<LoweredEvent> events;
-  for (const LoweredEvent& event : std::exchange(layer.phase(phase).events, {})) {
-    replace(event, events);
-  }
+  events.reserve(2 * old.size());
+  for (const LoweredEvent& event : old) replace(event, events);
   std::vector<LoweredEvent>& held = layer.phase(phase).events;
   events.insert(events.end(), held.begin(), held.end());
   held = std::move(events);

@@ -21,6 +21,7 @@ std::vector<FormedGroup> formed_groups(const Plan& plan, const TrainingOptions& 
   // another.
   const bool reduces_beside_gathers = options.overlap_gradient_reduction && plan.zero == 3;
   std::vector<FormedGroup> formed;
+  formed.reserve(kGroupKindCount + 3);
   const auto add = [&](GroupKind kind, bool is_second, MessageWays ways = {}) {
     if (!is_own_group(plan, kind)) return;
     formed.push_back({kind, is_second, group_position(plan, kind, rank).size, ways});

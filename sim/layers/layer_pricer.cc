@@ -92,14 +92,15 @@ LayerPricer::LayerPricer(const Scenario& scenario)
 LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std::move(prices)) {
   const ModelSpec& model = scenario().model;
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    lacks_experts_.push_back(has_experts(model) && !has_experts(with_block_kind(model, kind)));
+    models_.push_back(with_block_kind(model, kind));
   }
 }
 
 // Drops the expert degrees for a block without experts, since they do not change its cost.
 LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t block) const {
   LayerKey key = layer_key(kind, plan, scenario(), block);
-  const bool shares = kind == LayerKind::kBlock && lacks_experts_[static_cast<std::size_t>(block)];
+  const bool shares =
+      kind == LayerKind::kBlock && has_experts(scenario().model) && !has_experts(model_of(block));
   if (!shares || key.zero != 0) return key;
   key.degrees.ep = 1;
   key.degrees.etp = 0;
@@ -123,7 +124,7 @@ double whole_gradients(const LoweredLayer& layer) {
 LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::int64_t block,
                                         std::size_t passes) {
   const LayerKey key = key_of(kind, plan, block);
-  const ModelSpec model = with_block_kind(scenario().model, block);
+  const ModelSpec& model = model_of(block);
   const LayerTrace trace =
       trace_layers(kind, model, shard_plan(scenario(), traced_plan(scenario(), key, plan)),
                    traced_options(scenario(), plan));
@@ -137,7 +138,7 @@ LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::i
 
 LoweredLayer LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
                                            std::int64_t block) const {
-  const ModelSpec model = with_block_kind(scenario().model, block);
+  const ModelSpec& model = model_of(block);
   const StepEndTrace trace =
       trace_step_end(kind, model, shard_plan(scenario(), plan), traced_options(scenario(), plan));
   return lower_step_end(kind, {{scenario(), plan, model}, trace});
@@ -201,7 +202,7 @@ void LayerPricer::drop_programs() {
 Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
                                     std::int64_t block) const {
   const Bytes all(fixed.held[static_cast<std::size_t>(MemoryCategory::kWeights)]);
-  const ModelSpec model = with_block_kind(scenario().model, block);
+  const ModelSpec& model = model_of(block);
   if (!has_experts(model)) return all;
   const std::int64_t of_expert =
       mlp_matrices(model) * expert_width(model) * model.ffn_hidden / expert_tensor_ranks(plan);

@@ -105,6 +105,9 @@ class LayerPricer {
     Seconds by_phase, by_other_micro_batch;
     double share = 1;
   };
+  const ModelSpec& model_of(std::int64_t block) const {
+    return models_[static_cast<std::size_t>(block)];
+  }
   LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const Plan& plan, std::int64_t block);
@@ -127,8 +130,7 @@ class LayerPricer {
   TransferCost price_transfer(const Program& program, const Plan& plan) const;
 
   std::shared_ptr<const PriceLists> prices_;
-  // By kind of block: whether it has no experts although other kinds have.
-  std::vector<bool> lacks_experts_;
+  std::vector<ModelSpec> models_;  // with_block_kind() by kind of block
   std::unordered_map<PricedOp, OpPrice, PricedOpHash> op_prices_;
   LayerCache<Layer> layers_;
   // Layers whose program is kept for pricing.
