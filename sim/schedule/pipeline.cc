@@ -1,7 +1,6 @@
 #include "sim/schedule/pipeline.h"
 
 #include <algorithm>
-#include <array>
 
 #include "core/base/check.h"
 
@@ -10,23 +9,21 @@ namespace {
 
 constexpr Picoseconds kNotYet = -1;
 
-// State of one simulation. Arrivals are indexed by global chunk and micro-batch.
+// One simulation.
 class Run {
  public:
   Run(const PipelineShape& shape, const PipelineTimes& times, Timeline* timeline)
-      : shape_(shape),
-        times_(times),
+      : times_(times),
         timeline_(timeline),
-        chunks_(shape.stages * shape.virtual_stages),
-        transfer_(shape.stages > 1 ? times.transfer : 0) {
+        transfer_(shape.stages > 1 ? times.transfer : 0),
+        arrivals_(static_cast<std::size_t>(2 * chunk_count(shape) * shape.micro_batches), kNotYet) {
+    std::fill_n(arrivals(shape, TaskKind::kForward, 0), shape.micro_batches, 0);
     for (std::int64_t stage = 0; stage < shape.stages; ++stage) {
-      stages_.push_back({ScheduleCursor(shape, stage)});
+      stages_.push_back({ScheduleCursor(shape, stage), {}});
+      for (std::int64_t i = 0; i < shape.virtual_stages; ++i) {
+        stages_.back().chunks.push_back(chunk_of(shape, stage, i));
+      }
     }
-    const auto cells = static_cast<std::size_t>(chunks_ * shape.micro_batches);
-    for (const TaskKind kind : {TaskKind::kForward, TaskKind::kBackward}) {
-      arrivals_[static_cast<std::size_t>(kind)].assign(cells, kNotYet);
-    }
-    for (std::int64_t i = 0; i < shape.micro_batches; ++i) arrival(TaskKind::kForward, 0, i) = 0;
   }
 
   PipelineResult finish() {
@@ -34,7 +31,7 @@ class Run {
     bool progress = true;
     while (progress) {
       progress = false;
-      for (std::int64_t stage = 0; stage < shape_.stages; ++stage) {
+      for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
         const std::int64_t run = run_what_has_arrived(stage);
         result.events += run;
         progress = progress || run > 0;
@@ -51,105 +48,100 @@ class Run {
   }
 
  private:
+  // A kind of task in a chunk. Inputs and outputs are times of arrival by micro-batch, kNotYet
+  // before the input is sent. Null: no input from, or no output to another task.
+  struct ChunkTask {
+    Picoseconds duration = 0;
+    const Picoseconds* inputs = nullptr;
+    Picoseconds* outputs = nullptr;
+    bool is_received = false, is_sent = false;  // from, to another chunk
+  };
+  struct Chunk {
+    std::int64_t index = 0;  // in the model
+    ByTask<ChunkTask> tasks;
+  };
   struct Stage {
     ScheduleCursor next;
+    std::vector<Chunk> chunks;
     Picoseconds finish = 0, busy = 0, sending = 0;
   };
 
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  // Time at which the input of a task arrives on its stage; kNotYet before it is sent.
-  Picoseconds& arrival(TaskKind kind, std::int64_t chunk, std::int64_t micro_batch) {
-    return arrivals_[static_cast<std::size_t>(kind)]
-                    [at(chunk * shape_.micro_batches + micro_batch)];
+  static std::int64_t chunk_count(const PipelineShape& shape) {
+    return shape.stages * shape.virtual_stages;
+  }
+  Picoseconds* arrivals(const PipelineShape& shape, TaskKind kind, std::int64_t chunk) {
+    const std::int64_t rows = kind == TaskKind::kForward ? 0 : chunk_count(shape);
+    return arrivals_.data() + (rows + chunk) * shape.micro_batches;
+  }
+
+  // Results go to the same task of the next chunk in its direction. The forward of the last chunk
+  // enables its own backward. The backward of the first chunk sends nothing. Weight gradients need
+  // nothing from other chunks.
+  Chunk chunk_of(const PipelineShape& shape, std::int64_t stage, std::int64_t i) {
+    Chunk chunk{i * shape.stages + stage, {}};
+    const bool is_first = chunk.index == 0, is_last = chunk.index + 1 == chunk_count(shape);
+    for (const TaskKind kind : kTaskKinds) {
+      chunk.tasks[kind].duration =
+          times_.stages[static_cast<std::size_t>(stage)][kind][static_cast<std::size_t>(i)];
+    }
+    const auto row = [&](TaskKind kind, std::int64_t away) {
+      return arrivals(shape, kind, chunk.index + away);
+    };
+    ChunkTask& forward = chunk.tasks[TaskKind::kForward];
+    ChunkTask& backward = chunk.tasks[TaskKind::kBackward];
+    forward.inputs = row(TaskKind::kForward, 0);
+    backward.inputs = row(TaskKind::kBackward, 0);
+    forward.outputs = is_last ? row(TaskKind::kBackward, 0) : row(TaskKind::kForward, 1);
+    backward.outputs = is_first ? nullptr : row(TaskKind::kBackward, -1);
+    forward.is_received = backward.is_sent = !is_first;
+    forward.is_sent = backward.is_received = !is_last;
+    return chunk;
   }
 
   // Runs the stage's tasks up to the first one whose input has not arrived. Returns the number of
   // tasks.
-  std::int64_t run_what_has_arrived(std::int64_t index) {
-    Stage& stage = stages_[at(index)];
+  std::int64_t run_what_has_arrived(std::size_t index) {
+    Stage& stage = stages_[index];
     std::int64_t tasks = 0;
-    while (!stage.next.done() && run_next(stage, index)) ++tasks;
+    while (!stage.next.done() && run_next(stage, static_cast<std::int64_t>(index))) ++tasks;
     return tasks;
   }
 
   // Runs the stage's next task if its input has arrived. Returns whether the task ran.
   bool run_next(Stage& stage, std::int64_t index) {
-    const PipelineTask task = stage.next.current();
-    const std::int64_t chunk = task.chunk * shape_.stages + index;
-    // Weight gradients need nothing from other stages.
-    const Picoseconds arrived =
-        task.kind == TaskKind::kWeightGradient ? 0 : arrival(task.kind, chunk, task.micro_batch);
+    const PipelineTask next = stage.next.current();
+    const Chunk& chunk = stage.chunks[static_cast<std::size_t>(next.chunk)];
+    const ChunkTask& task = chunk.tasks[next.kind];
+    const Picoseconds arrived = task.inputs != nullptr ? task.inputs[next.micro_batch] : 0;
     if (arrived == kNotYet) return false;
 
-    const Picoseconds duration = times_.stages[at(index)][task.kind][at(task.chunk)];
     Picoseconds begin = std::max(stage.finish, arrived);
-    if (times_.p2p.receiver_waits && is_received(task.kind, chunk)) {
+    if (times_.p2p.receiver_waits && task.is_received) {
       begin = std::max(arrived, stage.finish + transfer_);
       stage.sending += transfer_;
     }
-    stage.busy += duration;
-    stage.finish = begin + duration;
+    stage.busy += task.duration;
+    const Picoseconds end = begin + task.duration;
+    const Picoseconds sent = task.is_sent ? end + transfer_ : end;
+    if (task.outputs != nullptr) task.outputs[next.micro_batch] = sent;
+    stage.finish = times_.p2p.sender_waits ? sent : end;
+    stage.sending += stage.finish - end;
     if (timeline_ != nullptr) {
-      timeline_->spans.push_back(
-          {index, span_of(task.kind), chunk, task.micro_batch, begin, stage.finish});
+      const std::int64_t m = next.micro_batch;
+      timeline_->spans.push_back({index, span_of(next.kind), chunk.index, m, begin, end});
+      if (sent > end) {
+        timeline_->spans.push_back({index, SpanKind::kTransfer, chunk.index, m, end, sent});
+      }
     }
-    deliver(stage, {index, chunk, task});
     stage.next.advance();
     return true;
   }
 
-  // Returns whether the input comes from another stage. The tokens and the loss are local.
-  bool is_received(TaskKind kind, std::int64_t chunk) const {
-    if (chunks_ == 1) return false;
-    switch (kind) {
-      case TaskKind::kForward: return chunk > 0;
-      case TaskKind::kBackward: return chunk + 1 < chunks_;
-      case TaskKind::kWeightGradient: break;
-    }
-    return false;
-  }
-
-  struct Done {
-    std::int64_t stage, chunk;
-    PipelineTask task;
-  };
-  // Sends the result to the same task of the next chunk in its direction. The forward of the last
-  // chunk enables its own backward. The backward of the first chunk sends nothing.
-  void deliver(Stage& stage, const Done& done) {
-    switch (done.task.kind) {
-      case TaskKind::kForward:
-        if (done.chunk + 1 < chunks_) {
-          send(stage, done, done.chunk + 1);
-        } else {
-          arrival(TaskKind::kBackward, done.chunk, done.task.micro_batch) = stage.finish;
-        }
-        break;
-      case TaskKind::kBackward:
-        if (done.chunk > 0) send(stage, done, done.chunk - 1);
-        break;
-      case TaskKind::kWeightGradient: break;
-    }
-  }
-
-  void send(Stage& stage, const Done& done, std::int64_t to_chunk) {
-    const Picoseconds arrived = stage.finish + transfer_;
-    arrival(done.task.kind, to_chunk, done.task.micro_batch) = arrived;
-    if (timeline_ != nullptr && transfer_ > 0) {
-      timeline_->spans.push_back({done.stage, SpanKind::kTransfer, done.chunk,
-                                  done.task.micro_batch, stage.finish, arrived});
-    }
-    if (!times_.p2p.sender_waits) return;
-    stage.sending += transfer_;
-    stage.finish = arrived;
-  }
-
-  const PipelineShape& shape_;
   const PipelineTimes& times_;
   Timeline* timeline_;
-  std::int64_t chunks_;
   Picoseconds transfer_;
+  std::vector<Picoseconds> arrivals_;  // of forwards, then of backwards; by chunk and micro-batch
   std::vector<Stage> stages_;
-  std::array<std::vector<Picoseconds>, kTaskKindCount> arrivals_;
 };
 
 }  // namespace
