@@ -10,6 +10,7 @@
 #include <span>
 #include <vector>
 
+#include "core/plan/report.h"
 #include "core/scenario/catalogue.h"
 #include "evidence/runs/run_model.h"
 #include "kernels/slow/slow_device.h"
@@ -92,13 +93,6 @@ Scenario mixture_scenario() {
   scenario.cluster.gpus_per_node = 2;
   scenario.cluster.nics_per_node = 2;
   return scenario;
-}
-
-Seconds term_of(const Prediction& prediction, StepTerm kind) {
-  for (const Term& term : prediction.breakdown) {
-    if (term.kind == kind) return term.time;
-  }
-  return Seconds();
 }
 
 Plan mixture_plan(const ModelSpec& model) {
@@ -199,14 +193,13 @@ TEST_CASE("expert counts determine the load of the busiest rank") {
 // stay on the rank. 4096 tokens of width 7168, 8 choices and 8 experts per rank, on one NVLink
 // domain of GB200 (Hybrid-EP_Implementation.md of deepseek-ai/DeepEP, branch hybrid-ep).
 TEST_CASE("HybridEP takes its published time") {
-  static const Catalogue data(std::string(TPSIM_SOURCE_DIR) + "/data");
   struct Row {
     std::int64_t ranks;
     double dispatch, combine;  // GB/s
   };
   Scenario scenario = mixture_scenario();
-  scenario.profile = *data.load_profile("gb200");
-  scenario.cluster = *data.load_cluster("gb200-nvl72");
+  scenario.profile = *Catalogue::open()->load_profile("gb200");
+  scenario.cluster = *Catalogue::open()->load_cluster("gb200-nvl72");
   const CollectiveCostModel collectives(scenario.profile, scenario.cluster);
   for (const Row& row : {Row{8, 750.15, 684.27},
                          {16, 661.93, 600.75},
@@ -237,7 +230,7 @@ TEST_CASE("fewer copies of tokens save time, and imbalance costs time") {
   const Plan plan = mixture_plan(scenario.model);
   const auto step = [&](const PartValues& parts) { return with(scenario, plan, parts).step; };
   const auto sent = [&](std::string_view dispatcher) {
-    return term_of(with(scenario, plan, one(StackPart::kDispatcher, dispatcher)),
+    return time_of(with(scenario, plan, one(StackPart::kDispatcher, dispatcher)),
                    StepTerm::kExpertCommunication);
   };
   CHECK(sent("alltoall") > Seconds());
@@ -258,8 +251,8 @@ TEST_CASE("fewer copies of tokens save time, and imbalance costs time") {
 TEST_CASE("a dispatcher saves copies only where it sends tokens") {
   const Scenario scenario = mixture_scenario();
   const auto copying = [&](const Plan& plan, std::string_view dispatcher) {
-    return term_of(with(scenario, plan, one(StackPart::kDispatcher, dispatcher)),
-                   StepTerm::kPermute);
+    const PartValues parts = one(StackPart::kDispatcher, dispatcher);
+    return time_of(with(scenario, plan, parts), StepTerm::kPermute);
   };
   Plan plan = mixture_plan(scenario.model);
   CHECK(copying(plan, "hybridep") < copying(plan, "alltoall"));
@@ -268,9 +261,8 @@ TEST_CASE("a dispatcher saves copies only where it sends tokens") {
 }
 
 TEST_CASE("host time of quantizing per expert grows with the experts of a rank") {
-  static const Catalogue data(std::string(TPSIM_SOURCE_DIR) + "/data");
   Scenario scenario = mixture_scenario();
-  scenario.profile = *data.load_profile("h100-sxm");
+  scenario.profile = *Catalogue::open()->load_profile("h100-sxm");
   scenario.model.experts.count = 64;
   Plan plan = mixture_plan(scenario.model);
   const auto step = [&](Precision precision, std::int64_t ep, Seconds each,
