@@ -12,7 +12,6 @@
 
 #include "core/plan/report.h"
 #include "core/scenario/catalogue.h"
-#include "evidence/runs/run_model.h"
 #include "kernels/slow/slow_device.h"
 #include "lowering/passes/expert_load.h"
 #include "sim/step/simulate.h"
@@ -347,54 +346,6 @@ TEST_CASE("buffers of a fixed capacity take memory, and a stash takes time to sa
   const Prediction stashed = buffered("3", "1.2");
   CHECK(stashed.peak < large.peak);
   CHECK(stashed.step > large.step);
-}
-
-TEST_CASE("a row's model has the catalogue's shape if its sizes agree") {
-  CatalogueModels models(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"));
-  PublishedRun run;
-  run.model = "deepseek-v3-4l";
-  run.layers = 4;
-  run.hidden = 7168;
-  run.heads = run.kv_heads = 128;
-  run.ffn_hidden = run.shared_ffn = 2048;
-  run.seq = 4096;
-  run.experts = 256;
-  run.experts_per_token = 8;
-  run.dense_layers = 1;
-  const std::optional<ModelSpec> model = models.of(run);
-  REQUIRE(model.has_value());
-  CHECK(model->layers == 4);
-  CHECK(model->attention.latent.kv_rank == 512);
-  CHECK(block_of_kind(*model, block_kind(*model, 0)).experts.count == 0);
-  CHECK(block_of_kind(*model, block_kind(*model, 1)).experts.count == 256);
-  run.hidden = 4096;  // another model
-  CHECK_FALSE(models.of(run).has_value());
-  // Without a catalogue model, a dense block is as wide as 8 chosen experts and a shared one.
-  const ModelSpec columns = model_of(run, {});
-  CHECK(block_of_kind(columns, block_kind(columns, 0)).ffn_hidden == 9 * 2048);
-}
-
-TEST_CASE("a row decides whether experts drop tokens, else the catalogue") {
-  CatalogueModels models(Catalogue(std::filesystem::path(TPSIM_SOURCE_DIR) / "data"));
-  PublishedRun run;
-  run.model = "Mixtral-8x22B-v0.1";
-  run.layers = 56;
-  run.hidden = 6144;
-  run.heads = 48;
-  run.kv_heads = 8;
-  run.ffn_hidden = 16384;
-  run.seq = 4096;
-  run.experts = 8;
-  run.experts_per_token = 2;
-  const auto drops = [&](const char* routing) {
-    run.routing = routing;
-    const std::optional<ModelSpec> model = models.of(run);
-    REQUIRE(model.has_value());
-    return !model->experts.dropless;
-  };
-  CHECK(drops(""));
-  CHECK(drops("capacity"));
-  CHECK_FALSE(drops("dropless"));
 }
 
 }  // namespace tpsim
