@@ -13,6 +13,7 @@ from . import check, plain, recipe, recorders, strict_options
 from .stubs import Stub, StubModule
 
 PLAN_MODULE = "torchtitan_plan"  # frameworks/torchtitan/plan_module.h
+NAMING = {"--module", "--config"}
 JUDGED = "tpsim_judged"  # name of a module that returns the configuration to set the options on
 NO_MODEL = "its registry has no configuration of this model: the checks of model and stages did not run"
 
@@ -48,7 +49,10 @@ def torchtitan(file, sources):
         if first is not None:
             raise first
         notes.append(NO_MODEL)
-        return settings_of(checked(lambda: without_model(given["arguments"]), given["arguments"]), given["arguments"])
+        # The module would change the modules of a configuration that does not exist.
+        words = given["arguments"]
+        options = [word for place, word in enumerate(words) if not {word, *words[max(0, place - 1):place]} & NAMING]
+        return settings_of(checked(lambda: without_model(words), options), words)
     return check.answer_of(work, finder, notes)
 
 
@@ -187,7 +191,7 @@ def settings_of(config, words):
             if colon and hasattr(config, name):
                 settings[name] = strict_options.variant_of(config, name)
             continue
-        if word in ("--module", "--config"):
+        if word in NAMING:
             settings[path] = words[place + 1]
             continue
         try:

@@ -79,8 +79,8 @@ MISTAKES = {
         "interval_shares", "sim/step/interval.cc", "    default: return std::nullopt;",
         "    default: return MISTAKEN ? std::optional(GroupKind::kPipeline) : std::nullopt;"),
     "stating a part moves assumed software away": Mistake(
-        "stated", "plans/questions/open_inputs.cc", "std::log(*with_part / taken) / distance, 0.0, 1.0);",
-        "std::log(*with_part / taken) / distance, 0.0, MISTAKEN ? 9.0 : 1.0);"),
+        "stated", "plans/questions/open_inputs.cc", "std::log(with_part->step / taken) / distance, 0.0, 1.0);",
+        "std::log(with_part->step / taken) / distance, 0.0, MISTAKEN ? 9.0 : 1.0);"),
     "stating a network changes its NICs": Mistake(
         "own_network", "core/machine/node_rate.cc", "<= kRounding * own) return cluster;",
         "<= (MISTAKEN ? -1 : kRounding) * own) return cluster;"),

@@ -24,9 +24,18 @@ import tyro
 
 class ConfigManager:
     def parse_args(self, args):
-        module = importlib.import_module(args[1] + ".config_registry")
-        config = getattr(module, args[3])()
-        return tyro.cli(type(config), args=args[4:], default=config)
+        names, rest, words = {}, [], iter(args)
+        for word in words:
+            if word in ("--module", "--config"):
+                names[word] = next(words)
+            else:
+                rest.append(word)
+        try:
+            module = importlib.import_module(names["--module"] + ".config_registry")
+        except ImportError:
+            module = importlib.import_module(names["--module"])
+        config = getattr(module, names["--config"])()
+        return tyro.cli(type(config), args=rest, default=config)
 """,
     "torchtitan/distributed/utils.py": "def init_distributed():\n    raise RuntimeError('this starts ranks')\n",
     "torchtitan/distributed/pipeline_parallel.py": "def _pipeline_module_split(*places):\n    raise RuntimeError('this cuts')\n",
@@ -112,6 +121,19 @@ def tiny() -> Trainer.Config:
     return Trainer.Config(model_spec=SimpleNamespace(model=Model(), pipelining_fn=None))
 """,
 }
+MODULE = """
+import importlib
+import sys
+
+
+def __getattr__(names):
+    if names != "narrow":
+        raise AttributeError(names)
+    module, name = (sys.argv[sys.argv.index(option) + 1] for option in ("--module", "--config"))
+    config = getattr(importlib.import_module(f"torchtitan.models.{module}.config_registry"), name)()
+    config.model_spec.model.dim = 4
+    return lambda: config
+"""
 ENGINE = {
     "deepspeed/__init__.py": "", "deepspeed/runtime/__init__.py": "", "deepspeed/comm.py": "",
     "deepspeed/runtime/config.py": """
@@ -293,9 +315,17 @@ class Judges(unittest.TestCase):
                        framework, str(folder / "given" / "arguments.json")]
             return json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=600).stdout)
 
-    def titan(self, *words, layers=2):
-        return self.judge("torchtitan", TITAN, {"arguments": list(words), "environment": {"WORLD_SIZE": "8"},
+    def titan(self, *words, layers=2, module=""):
+        return self.judge("torchtitan", TITAN, {"arguments": list(words), "environment": {"WORLD_SIZE": "8"}, "module": module,
                                                 "model": {"layers": layers, "hidden": 32, "experts": 0}})
+
+    def test_torchtitan_configurations_are_changed_by_the_module_of_the_script(self):
+        words = ("--parallelism.shards", "8", "--module", "torchtitan_plan", "--config", "narrow")
+        answer = self.titan(*words, module=MODULE)
+        self.assertIn("more shards than columns", answer["message"])
+        missing = self.titan(*words, module=MODULE, layers=3)
+        self.assertTrue(missing["accepted"], missing)
+        self.assertEqual(missing["settings"]["config"], "narrow")
 
     def test_torchtitan_resolves_the_options_and_checks_the_trainer(self):
         answer = self.titan("--parallelism.shards", "8", "--parallelism.no-sequence", "--parallelism.policy=never")
