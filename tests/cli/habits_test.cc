@@ -100,7 +100,7 @@ TEST_CASE("unsupported options of other programs get a hint") {
   CHECK_THAT(std::string(possible_instead("--schedule", "dualpipe")),
              Catch::Contains("not modelled"));
   CHECK_THAT(std::string(possible_instead("--offload", "activations")),
-             Catch::Contains("not modelled"));
+             Catch::Contains("--offload-layers"));
   CHECK(nearest("h100", std::vector<std::string>{"h200", "a100-sxm4-80gb", "h100-sxm"}) ==
         "h100-sxm");
 }

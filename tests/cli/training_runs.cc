@@ -6,6 +6,8 @@
 #include <iterator>
 #include <utility>
 
+#include "tests/temporary_folder.h"
+
 namespace tpsim::test {
 namespace {
 
@@ -32,7 +34,10 @@ std::string tpsim_run(const std::string& arguments) {
 
 // Open MPI leaks memory, which the leak check would report.
 std::string tpsim_under_mpirun(int ranks, const std::string& arguments) {
-  return "exec env ASAN_OPTIONS=detect_leaks=0 mpirun --oversubscribe --allow-run-as-root -n " +
+  // Open MPI's session files: processes of mpirun that start at once fail to create one folder.
+  static const TemporaryFolder sessions;
+  return "exec env ASAN_OPTIONS=detect_leaks=0 OMPI_MCA_orte_tmpdir_base=" +
+         sessions.path().string() + " mpirun --oversubscribe --allow-run-as-root -n " +
          std::to_string(ranks) + " " + TPSIM_BINARY_DIR + "/tpsim " + arguments;
 }
 
