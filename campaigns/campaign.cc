@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lowering/passes/step_habits.h"
 #include "plans/search/search.h"
 #include "sim/step/predict.h"
 

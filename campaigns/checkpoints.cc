@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/software/optimizer_kinds.h"
-
 namespace tpsim {
 namespace {
 
@@ -34,20 +32,6 @@ Seconds expected_checkpoint(const FailureModel& model, Seconds due, Seconds anew
 }
 
 }  // namespace
-
-Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const StackSpec& stack) {
-  const SoftwareParts& parts = stack.parts;
-  const auto weights = static_cast<double>(parameter_count(model));
-  const bool twice = model.tied_embedding && plan.degrees.pp > 1;
-  const double copy = twice ? static_cast<double>(model.vocab * model.hidden) : 0.0;
-  const bool is_wide = plan.dtype == DType::kFloat32;
-  const bool has_master = !is_wide && updates_fp32_weights(parts, plan.dtype);
-  const bool has_narrow = !has_master || keeps_two_copies(parts, plan.dtype);
-  const double per_weight = has_narrow ? static_cast<double>(size_of(plan.dtype)) : 0;
-  const double of_copy =
-      copy * state_bytes(updater_of(stack.training.optimizer_kind, false), parts, plan.dtype);
-  return Bytes(weights * per_weight + state_bytes(model, stack, plan.dtype) + of_copy);
-}
 
 Seconds best_interval(Seconds write, Seconds mtbf) {
   // x + ln(1 - x) falls from 0 to minus infinity over (0, 1). Bisection stops at rounding error.

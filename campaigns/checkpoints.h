@@ -1,4 +1,4 @@
-// Checkpoints of a long run: size, interval, and the expected time with failures.
+// Checkpoints of a long run: interval, and the expected time with failures.
 //
 // Failures are a Poisson process over the whole run, including restarts. Training pauses until a
 // synchronous checkpoint is written. For an async checkpoint, training pauses only for the copy to
@@ -9,18 +9,8 @@
 #include <cstdint>
 
 #include "core/base/units.h"
-#include "core/model/model_spec.h"
-#include "core/plan/plan.h"
-#include "core/software/stack_spec.h"
 
 namespace tpsim {
-
-// Returns the bytes of a checkpoint: one copy of the weights in the plan's dtype, plus the
-// optimizer state (core/software/optimizer_kinds.h, docs/decisions/master-weights.md). Software
-// that has fp32 weights only, and casts them for each use, saves no copy in the plan's dtype. With
-// tied word embeddings, the first and the last pipeline stage both save optimizer state of the
-// embedding.
-Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const StackSpec& stack);
 
 struct FailureModel {
   Seconds work;      // time of the run without checkpoints and failures

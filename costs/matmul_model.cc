@@ -167,11 +167,11 @@ FlopsPerSecond MatmulModel::fallback_rate() const {
 }
 
 // Returns waves x (time of a tile + epilogue), plus the reduction over the parts of split-K.
-Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile, std::int64_t k_splits,
-                                  BytesPerSecond memory) const {
+// `tile_waves`: waves_of() without split-K.
+Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile, double tile_waves,
+                                  std::int64_t k_splits, const Speeds& speeds) const {
   const MatmulTuning& tuning = model_.matmul;
-  if (leaves_matrix_units(s)) return Flops(flops_of(s)) / fallback_rate();
-  const double exact = waves_of(s, tile) * as_double(k_splits);
+  const double exact = tile_waves * as_double(k_splits);
   // Wave quantization, softened by `wave_rounding` (split-K, stream-K).
   const double waves = exact < 1 ? 1 : exact + tuning.wave_rounding * (std::ceil(exact) - exact);
   // The kernel processes k in steps of kTileBytes. The last step is padded.
@@ -180,11 +180,11 @@ Seconds MatmulModel::compute_time(const MatmulShape& s, const Tile& tile, std::i
   double rate = tile.rate * model_.matmul_efficiency;
   if (!s.aligned) rate *= s.batch > 1 ? tuning.unaligned_batched_rate : tuning.unaligned_rate;
   const double area = as_double(tile.m * tile.n) * as_double(device_.processors);
-  const Seconds products = Flops(2 * area * depth) / (rate * peak_for(s));
-  const Seconds epilogue = tuning.epilogue_exposed * Bytes(area * s.output_bytes) / memory;
+  const Seconds products = Flops(2 * area * depth) / (rate * speeds.peak);
+  const Seconds epilogue = tuning.epilogue_exposed * Bytes(area * s.output_bytes) / speeds.memory;
   Seconds time = waves * (products + epilogue);
   if (k_splits > 1) {
-    time += Bytes(kSplitTraffic * as_double(k_splits * s.batch * s.m * s.n)) / memory;
+    time += Bytes(kSplitTraffic * as_double(k_splits * s.batch * s.m * s.n)) / speeds.memory;
   }
   return time;
 }
@@ -196,12 +196,15 @@ MatmulBound MatmulModel::bound(const MatmulShape& s) const {
 MatmulBound MatmulModel::bound(const MatmulShape& s, BytesPerSecond memory) const {
   MatmulBound best;
   best.compute = Seconds(INFINITY);
+  const Speeds speeds{peak_for(s), memory};
+  const bool on_vector_units = leaves_matrix_units(s);
   for (const Tile& tile : tiles_) {
     const double waves = waves_of(s, tile);
     for (std::int64_t splits = 1; splits <= 16; splits *= 2) {
       // Split-K is only used if there are few tiles per SM and k is long.
       if (splits > 1 && (waves > 4 || s.k < splits * kLeastSplit)) break;
-      const Seconds compute = compute_time(s, tile, splits, memory);
+      const Seconds compute = on_vector_units ? Flops(flops_of(s)) / fallback_rate()
+                                              : compute_time(s, tile, waves, splits, speeds);
       if (compute < best.compute) {
         best.compute = compute;
         best.tile_m = tile.m;

@@ -80,12 +80,17 @@ class MatmulModel {
     double rate = 1;  // FLOP/s over that of the largest tile
   };
 
+  struct Speeds {
+    FlopsPerSecond peak;
+    BytesPerSecond memory;
+  };
+
   void choose_tiles();
   bool leaves_matrix_units(const MatmulShape& shape) const;
   FlopsPerSecond fallback_rate() const;
   double waves_of(const MatmulShape& shape, const Tile& tile) const;
-  Seconds compute_time(const MatmulShape& shape, const Tile& tile, std::int64_t k_splits,
-                       BytesPerSecond memory) const;
+  Seconds compute_time(const MatmulShape& shape, const Tile& tile, double tile_waves,
+                       std::int64_t k_splits, const Speeds& speeds) const;
   MatmulBound bound(const MatmulShape& shape, BytesPerSecond memory) const;
   Seconds measured_bound(const MatmulShape& shape) const;  // on the GPU that was measured
   FieldPoint point_of(const MatmulShape& shape) const;

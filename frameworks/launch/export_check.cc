@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "core/base/numbers.h"
 #include "core/base/text.h"
@@ -17,6 +19,8 @@
 #include "frameworks/launch/held_settings.h"
 #include "frameworks/launch/launcher.h"
 #include "frameworks/launch/named_model.h"
+#include "lowering/passes/step_habits.h"
+#include "sim/layers/layer_pricer.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim {
@@ -179,7 +183,8 @@ Result<CheckedExport> checked_export(LaunchStack stack, const PlanFile& file,
   Scenario exported = scenario;
   exported.stack = without_limits(std::move(exported.stack));
   checked.run.plan = file.plan;
-  TPSIM_TRY(checked.run.predicted, simulate(exported, file.plan));
+  std::shared_ptr<const OpCostModel> ops = PriceLists(exported).ops;
+  TPSIM_TRY(checked.run.predicted, simulate(exported, file.plan, ops));
   ExportLoss& loss = checked.loss;
   loss.step = checked.run.predicted.step;
   loss.memory = checked.run.predicted.peak;
@@ -195,7 +200,8 @@ Result<CheckedExport> checked_export(LaunchStack stack, const PlanFile& file,
   compare(launcher, file.plan, back->plan, loss.lost);
   compare(launcher, exported.stack, returned.stack, loss.lost);
   compare(fields_of(file.model), fields_of(back->model), loss.lost);
-  const Result<Prediction> predicted = simulate(returned, back->plan);
+  if (fp32_matmul(returned.stack) != fp32_matmul(exported.stack)) ops = nullptr;
+  const Result<Prediction> predicted = simulate(returned, back->plan, std::move(ops));
   if (!predicted.ok()) {
     loss.refusal = to_string(predicted.error());
     return checked;

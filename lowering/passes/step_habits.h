@@ -104,4 +104,11 @@ struct StepHabits {
 };
 StepHabits step_habits(const StackSpec& stack, const Plan& plan);
 
+// Returns the bytes of a checkpoint: one copy of the weights in the plan's dtype, plus the
+// optimizer state (core/software/optimizer_kinds.h, docs/decisions/master-weights.md). Software
+// that has fp32 weights only, and casts them for each use, saves no copy in the plan's dtype. With
+// tied word embeddings, the first and the last pipeline stage both save optimizer state of the
+// embedding.
+Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const StackSpec& stack);
+
 }  // namespace tpsim

@@ -168,9 +168,10 @@ Result<Prediction> predict(LayerPricer& pricer, const Plan& plan) {
   return predicted(pricer, plan, costs);
 }
 
-Result<Prediction> simulate(const Scenario& scenario, const Plan& plan) {
+Result<Prediction> simulate(const Scenario& scenario, const Plan& plan,
+                            std::shared_ptr<const OpCostModel> shared_ops) {
   TPSIM_TRY_STATUS(check_plan(scenario, plan));
-  LayerPricer pricer(scenario);
+  LayerPricer pricer(std::make_shared<const PriceLists>(scenario, std::move(shared_ops)));
   return predict(pricer, plan);
 }
 

@@ -6,6 +6,7 @@
 
 #include "campaigns/checkpoints.h"
 #include "core/scenario/catalogue.h"
+#include "lowering/passes/step_habits.h"
 #include "plans/search/search.h"
 #include "tests/sim/small_scenario.h"
 

@@ -94,7 +94,7 @@ bool reads_by_position(const std::string& layer, const std::string& line) {
 // Software parts decide what a lowered layer and lowering/passes/step_habits.h contain. The folders
 // that read the results do not read parts. plans/ may vary parts without a look at their values.
 bool reads_parts(const std::string& layer, const std::string& line) {
-  if (layer != "costs" && layer != "sim" && layer != "plans") return false;
+  if (layer != "costs" && layer != "sim" && layer != "plans" && layer != "campaigns") return false;
   if (line.find("stack") == std::string::npos && line.find("arts") == std::string::npos &&
       line.find("Part") == std::string::npos) {
     return false;  // most lines
