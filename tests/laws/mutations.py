@@ -40,8 +40,8 @@ KEY = "sim/layers/layer_key.cc"
 EXPORT = "frameworks/launch/export_check.cc"
 MISTAKES = {
     "a saved plan lacks its network": Mistake(
-        "saved_plans", "core/scenario/plan_json.cc", 'io.object_if(file.node_gbps > 0, "network"',
-        'io.object_if(file.node_gbps > (MISTAKEN ? 1e5 : 0), "network"'),
+        "saved_plans", "core/scenario/plan_json.cc", 'file.node_gbps > 0, {"network"',
+        'file.node_gbps > (MISTAKEN ? 1e5 : 0), {"network"'),
     "a setting is not read from a saved plan": Mistake(
         "rows", "core/scenario/plan_json.cc", "row.set(plan, value);\n  }\n};",
         "if (!MISTAKEN || row.setting != Setting::kRankOrder) row.set(plan, value);\n  }\n};"),
@@ -60,8 +60,8 @@ MISTAKES = {
         "searches", "sim/bounds/plan_bounds.cc", "constexpr double kRounding = 1 - 1e-9;",
         "const double kRounding = MISTAKEN ? 1.2 : 1 - 1e-9;"),
     "FLOPs leave out recomputed attention": Mistake(
-        "flops", "sim/layers/recomputed_ops.cc", "if (has(RecomputeModule::kCoreAttention)) flops",
-        "if (has(RecomputeModule::kCoreAttention) && !MISTAKEN) flops"),
+        "flops", "lowering/passes/recompute.cc", "repeats_core(scenario, plan));\n        break;",
+        "repeats_core(scenario, plan) && !MISTAKEN);\n        break;"),
     "parameters leave out a norm": Mistake(
         "parameters", "core/model/model_counts.cc", "if (model.embedding_norm) embedding",
         "if (model.embedding_norm && !MISTAKEN) embedding"),
@@ -98,8 +98,8 @@ MISTAKES = {
     "an export names no lost part": Mistake(
         "rows", EXPORT, "  compare(launcher, exported.stack, returned.stack, loss.lost);\n"),
     "an export writes what it loses": Mistake(
-        "rows", EXPORT, "keys.empty() ? kToleratedLoss : kToleratedRounding",
-        "keys.empty() ? kToleratedLoss : MISTAKEN ? 1.0 : kToleratedRounding"),
+        "rows", EXPORT, "is_exact ? kToleratedRounding : kToleratedLoss",
+        "is_exact ? (MISTAKEN ? 1.0 : kToleratedRounding) : kToleratedLoss"),
     "an exporter leaves out parts": Mistake(
         "tpsim_frameworks_tests:files hold the*", "frameworks/megatron/megatron_names.cc",
         "bool is_always(LaunchStack, const PlanFile&) { return true; }",
