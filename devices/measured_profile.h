@@ -21,7 +21,7 @@ using ProfilingProgress = std::function<void(const char* what, double share)>;
 struct ProfilingRequest {
   ScenarioRequest scenario = {};  // without a plan file and a model only the device is measured
   StatedSettings settings = {};   // change the plan of the file
-  SearchRequest search = {};      // selects the plans if there is no file
+  SearchRequest search = {};      // without a plan file: the plans whose ops are measured
   std::string device = "cpu";
   bool is_quick = false;         // takes fewer samples
   bool all_collectives = false;  // every collective at every size

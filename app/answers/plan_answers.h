@@ -46,10 +46,10 @@ struct SimulatedPlan {
   PlannedRun run;
 };
 Result<SimulatedPlan> simulate_answer(const SimulateRequest& request);
-
-double gpu_hours_per_billion_tokens(const PlannedRun& run);
 // The same without the effect of unstated inputs on the interval.
 Result<SimulatedPlan> predicted_plan(const SimulateRequest& request);
+
+double gpu_hours_per_billion_tokens(const PlannedRun& run);
 
 struct ScalingRequest {
   ScenarioRequest scenario = {};

@@ -50,7 +50,7 @@ Answer answered(const Arguments& arguments, const Terminal& terminal, Document d
   return answer;
 }
 
-// Commands return an error if there is no report.
+// The functions return the command's answer, or an error if the command fails.
 Result<Answer> run_plan(const Arguments& arguments, const Terminal& terminal);
 Result<Answer> run_simulate(const Arguments& arguments, const Terminal& terminal);
 Result<Answer> run_explain(const Arguments& arguments, const Terminal& terminal);

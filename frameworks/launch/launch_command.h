@@ -120,6 +120,8 @@ void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& p
 // Removes --moe-shared-expert-overlap. The prediction does not overlap the shared expert with the
 // dispatch, so the predicted step is an upper bound.
 void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& plan);
+// Returns the note for settings that save time and are not modelled. `names` is not empty.
+std::string unmodelled_savings_note(const std::vector<std::string>& names);
 // Removes options of Megatron-FSDP's registered buffers, which save time and are not modelled.
 void leave_out_fsdp_buffers(std::vector<LaunchOption>& options, ImportedPlan& plan);
 // Removes the model's multi-token prediction layers if the run does not train them.

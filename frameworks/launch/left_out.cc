@@ -28,6 +28,11 @@ void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& 
                   kOverlap));
 }
 
+std::string unmodelled_savings_note(const std::vector<std::string>& names) {
+  return fmt::format("tpsim does not model {}: the predicted step is an upper bound",
+                     fmt::join(names, ", "));
+}
+
 void leave_out_fsdp_buffers(std::vector<LaunchOption>& options, ImportedPlan& plan) {
   std::vector<std::string> found;
   for (const char* name : {"--use-nccl-ub", "--fsdp-double-buffer", "--fsdp-manual-registration"}) {
@@ -35,9 +40,7 @@ void leave_out_fsdp_buffers(std::vector<LaunchOption>& options, ImportedPlan& pl
     drop_option(options, name);
     found.emplace_back(name);
   }
-  if (found.empty()) return;
-  plan.notes.push_back(fmt::format("tpsim does not model {}: the predicted step is an upper bound",
-                                   fmt::join(found, ", ")));
+  if (!found.empty()) plan.notes.push_back(unmodelled_savings_note(found));
 }
 
 void leave_out_predictions(bool is_trained, ImportedPlan& plan) {

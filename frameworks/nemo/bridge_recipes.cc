@@ -4,7 +4,6 @@
 // Sources: training/config.py, training/comm_overlap.py and models/*/*_bridge.py of Megatron-Bridge
 // 067f987.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -15,6 +14,7 @@
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/environment_parts.h"
+#include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/nemo_settings.h"
 #include "frameworks/nemo/nemo_run.h"
 
@@ -96,10 +96,7 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
     if (!matches_any(one.value, "false none 0")) savings.push_back(one.key);
     return true;
   });
-  if (!savings.empty()) {
-    notes.push_back(fmt::format("tpsim does not model {}: the predicted step is an upper bound",
-                                fmt::join(savings, ", ")));
-  }
+  if (!savings.empty()) notes.push_back(unmodelled_savings_note(savings));
   const bool keeps_ends = is_on(settings, "mixed_precision.first_last_layers_bf16") ||
                           is_on(settings, "model.first_last_layers_bf16");
   std::erase_if(settings, [](const FlatSetting& one) {
