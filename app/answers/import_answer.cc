@@ -249,7 +249,7 @@ Result<ImportAnswer> import_answer(const ImportRequest& request) {
 
 Result<ImportAnswer> import_log_answer(const ImportRequest& request, const std::string& text) {
   Source source;
-  source.stack = LaunchStack::kMegatronLm;
+  source.stack = stack_of_text(text);
   source.folder = fs::path(request.path).parent_path();
   source.files.push_back({launch_file_names(source.stack).front(), text, request.path});
   return answer_of(request, source);

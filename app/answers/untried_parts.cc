@@ -1,21 +1,16 @@
 #include "app/answers/untried_parts.h"
 
 #include <algorithm>
-#include <string_view>
+#include <optional>
 
+#include "app/scenario/available_part.h"
 #include "core/software/part_rules.h"
-#include "frameworks/launch/framework.h"
-#include "frameworks/launch/held_settings.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim::app {
 namespace {
 
-struct UntriedPart {
-  StackPart part;
-  std::string_view word;
-};
-constexpr UntriedPart kUntriedParts[] = {
+constexpr PartWord kUntriedParts[] = {
     {StackPart::kDispatcher, "hybridep"},
     {StackPart::kDispatcher, "deepep"},
     {StackPart::kRouterKernel, "fused"},
@@ -41,22 +36,14 @@ bool is_varied(const NamedScenario& named, StackPart part) {
 std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedRun& best,
                                       double oom_risk) {
   const Scenario& scenario = named.scenario;
-  const Framework* const framework = framework_of(scenario.stack.launcher);
   std::vector<TriedParts> gains;
-  if (framework == nullptr) return gains;
-  const LaunchStack launcher = framework->stack();
+  if (scenario.stack.launcher == Launcher::kNone) return gains;
   const Seconds enough = (1 - kLeastGain) * best.predicted.step;
-  for (const UntriedPart& one : kUntriedParts) {
-    const PartRow& row = row_of(one.part);
-    const std::int64_t value = parse_value(row, one.word).value();
-    const bool is_held = held(launcher, one.part, value) == Held::kWritten;
-    // Megatron needs sequence parallelism for this overlap, torchtitan a second option, --compile.
-    const bool is_blocked = one.part == StackPart::kTpOverlap &&
-                            (!best.plan.sequence_parallel || launcher == LaunchStack::kTorchTitan);
-    if (!is_held || is_blocked || is_varied(named, one.part) || row.get(scenario.stack) == value)
-      continue;
+  for (const PartWord& one : kUntriedParts) {
+    const std::optional<std::int64_t> value = available_value(scenario.stack, one);
+    if (!value || is_varied(named, one.part)) continue;
     Scenario other = scenario;
-    other.stack = with_parts(scenario.stack, {{one.part, value}});
+    other.stack = with_parts(scenario.stack, {{one.part, *value}});
     if (broken_file_rule(other.stack.launcher, other.stack, other.model, best.plan,
                          named.profile) != nullptr) {
       continue;
@@ -64,7 +51,7 @@ std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedR
     const Result<Prediction> predicted = simulate(other, best.plan);
     if (!predicted.ok() || predicted->step > enough) continue;
     if (fits_in_memory(*predicted, oom_risk)) {
-      gains.push_back({{{one.part, value}}, predicted->step});
+      gains.push_back({{{one.part, *value}}, predicted->step});
     }
   }
   std::sort(gains.begin(), gains.end(),

@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "app/scenario/available_part.h"
 #include "core/base/numbers.h"
 #include "core/scenario/catalogue.h"
 #include "core/software/part_rules.h"
-#include "frameworks/launch/framework.h"
-#include "frameworks/launch/held_settings.h"
 #include "plans/questions/why_illegal.h"
 
 namespace tpsim::app {
@@ -108,33 +107,17 @@ std::string offloaded_elsewhere(const Scenario& scenario, SearchSpace space) {
 }
 
 // Software parts that save memory and compute the same training.
-struct MemorySaver {
-  StackPart part;
-  std::string_view word;
-};
-constexpr MemorySaver kMemorySavers[] = {{StackPart::kGradientSync, "every_micro_batch"},
-                                         {StackPart::kLossHead, "fused"},
-                                         {StackPart::kLossHead, "chunked"}};
-
-// Returns the value of a part that saves memory; empty if the stack has it or if the framework's
-// files cannot state it.
-std::optional<std::int64_t> saving_value(const StackSpec& stack, const MemorySaver& saver) {
-  const PartRow& row = row_of(saver.part);
-  const std::int64_t value = parse_value(row, saver.word).value();
-  const Framework* const framework = framework_of(stack.launcher, stack.name);
-  const bool is_written =
-      framework == nullptr || held(framework->stack(), saver.part, value) == Held::kWritten;
-  if (!is_written || row.get(stack) == value) return std::nullopt;
-  return value;
-}
+constexpr PartWord kMemorySavers[] = {{StackPart::kGradientSync, "every_micro_batch"},
+                                      {StackPart::kLossHead, "fused"},
+                                      {StackPart::kLossHead, "chunked"}};
 
 // Suggests software parts with which a plan fits: one part, or one in addition to `stated`, which
 // is the text of parts that the stack already has.
 std::string saved_by_software(const Scenario& scenario, const SearchSpace& space,
                               const std::string& stated = "") {
   std::string with_two;
-  for (const MemorySaver& saver : kMemorySavers) {
-    const std::optional<std::int64_t> value = saving_value(scenario.stack, saver);
+  for (const PartWord& saver : kMemorySavers) {
+    const std::optional<std::int64_t> value = available_value(scenario.stack, saver);
     if (!value) continue;
     Scenario other = scenario;
     other.stack = with_parts(scenario.stack, {{saver.part, *value}});

@@ -244,7 +244,7 @@ Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
     const Framework* const framework = framework_of(stack.launcher, name);
     const bool runs_here =
         framework == nullptr || framework->supports_gpu(scenario.profile.device.name);
-    const bool is_like = !replicates || other == kOtherStacks.back();  // PyTorch's own FSDP
+    const bool is_like = !replicates || stack.launcher == usual->launcher;  // PyTorch's own FSDP
     if (!runs_here || !is_like || reason_against(stack.launcher, scenario.model) != nullptr)
       continue;
     named.stack = name;

@@ -19,6 +19,7 @@ constexpr std::uint8_t part_rule_bit(Launcher launcher) {
 }
 constexpr std::uint8_t kEveryLauncher = 0xFF;
 constexpr std::uint8_t kCore = part_rule_bit(Launcher::kMegatron) | part_rule_bit(Launcher::kNemo);
+constexpr std::uint8_t kTitan = part_rule_bit(Launcher::kTorchTitan);
 
 // Whether dispatch and combine of one micro-batch overlap with the compute of another.
 bool overlaps_experts(M model, P plan, Stack stack) {
@@ -205,6 +206,14 @@ const std::array kPartRules = std::to_array<PartRule>({
      },
      "a paged stash without expert buffers of a fixed size",
      "Megatron-Core refuses it (transformer_config.py:2213): use --expert-capacity",
+     true},
+    {kTitan,
+     [](M, P p, Stack s) {
+       return p.degrees.tp > 1 && s.parts.tp_overlap == TpOverlap::kUserbuffers && !s.parts.compile;
+     },
+     "asynchronous tensor parallelism without torch.compile",
+     "torchtitan refuses it (b5bcd76, torchtitan/config/configs.py:307): use --compile on, or "
+     "--tp-overlap backward",
      true},
     // Megatron-LM d98e8a6 and Megatron-Bridge 067f987.
     {kCore, uses_deepep, "DeepEP on GB200 and GB300",
