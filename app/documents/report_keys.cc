@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "core/base/text.h"
 
@@ -40,15 +41,35 @@ constexpr std::array kReportFormats = {
                  "error_report"},
 };
 
+struct ReportObject {
+  std::string_view name, base;
+  std::vector<ReportKey> keys;
+};
+
 // The keys of simulate's report are those of its heading and of its plan.
-constexpr ReportObject kSimulate{"simulate_report", "run", {}};
+const ReportObject kSimulate{"simulate_report", "run", {}};
+
+// Returns all objects but simulate's report, in the order of the page.
+const std::vector<ReportObject>& report_objects() {
+  static const std::vector<ReportObject> kObjects = [] {
+    std::vector<ReportObject> objects;
+    for (const auto rows : {answer_keys(), evidence_keys(), campaign_keys(), prediction_keys()}) {
+      for (const ReportKey& row : rows) {
+        if (row.type == "object") {
+          objects.push_back({row.names, row.meaning, {}});
+        } else {
+          objects.back().keys.push_back(row);
+        }
+      }
+    }
+    return objects;
+  }();
+  return kObjects;
+}
 
 const ReportObject& object_named(std::string_view name) {
-  for (const auto objects :
-       {prediction_objects(), answer_objects(), evidence_objects(), campaign_objects()}) {
-    for (const ReportObject& one : objects) {
-      if (one.name == name) return one;
-    }
+  for (const ReportObject& one : report_objects()) {
+    if (one.name == name) return one;
   }
   if (name == kSimulate.name) return kSimulate;
   throw BugError(fmt::format("no report has an object {}", name));
@@ -190,12 +211,9 @@ std::string reports_page() {
                         format.object, format.version);
   }
   text += "\n## simulate_report\n\nAll keys of [heading](#heading) and of [run](#run).\n";
-  for (const auto objects :
-       {answer_objects(), evidence_objects(), campaign_objects(), prediction_objects()}) {
-    for (const ReportObject& object : objects) {
-      text += fmt::format("\n## {}\n\n", object.name);
-      add_table(object, text);
-    }
+  for (const ReportObject& object : report_objects()) {
+    text += fmt::format("\n## {}\n\n", object.name);
+    add_table(object, text);
   }
   return text;
 }

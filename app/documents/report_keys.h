@@ -17,12 +17,11 @@ struct ReportKey {
   std::string_view meaning;
 };
 
-// An object that reports contain, such as a layout or a prediction.
-struct ReportObject {
-  std::string_view name;
-  std::string_view base;  // object whose keys this object has too; empty: none
-  std::span<const ReportKey> keys;
-};
+// The row of a table that begins an object, such as a layout or a prediction. The object has the
+// keys of the rows up to the next such row, and those of the object `base`; empty: none.
+constexpr ReportKey object(std::string_view name, std::string_view base = "") {
+  return {name, "object", base};
+}
 
 // A report: the object that a command prints.
 struct ReportFormat {
@@ -35,10 +34,10 @@ struct ReportFormat {
 std::span<const ReportFormat> report_formats();
 
 // Tables of objects, by the reports that contain them.
-std::span<const ReportObject> prediction_objects();  // layouts, predictions, terms
-std::span<const ReportObject> answer_objects();      // plan, simulate, explain, compare, export
-std::span<const ReportObject> evidence_objects();    // run, validate, check-log, calibrate
-std::span<const ReportObject> campaign_objects();    // campaign, list, errors
+std::span<const ReportKey> prediction_keys();  // layouts, predictions, terms
+std::span<const ReportKey> answer_keys();      // plan, simulate, explain, compare, export
+std::span<const ReportKey> evidence_keys();    // run, validate, check-log, calibrate
+std::span<const ReportKey> campaign_keys();    // campaign, list, errors
 
 // Returns the JSON schema of a report. Keys of objects that it contains are under "$defs". No key
 // is required, and other keys are allowed: versions add keys.

@@ -4,7 +4,8 @@
 namespace tpsim::app {
 namespace {
 
-constexpr ReportKey kPlanKeys[] = {
+constexpr ReportKey kAnswerKeys[] = {
+    object("plan_report", "heading"),
     {"search", "search", "what was searched"},
     {"plans", "list of run", "plans with their predictions, best first, at most `--top`"},
     {"nearest_miss", "run",
@@ -13,9 +14,8 @@ constexpr ReportKey kPlanKeys[] = {
      "where parts have several values: the combinations, the fastest first; plans use the first"},
     {"parts_not_searched", "list of parts_searched",
      "single parts that the search did not vary and that make its best plan at least 1 % faster"},
-};
 
-constexpr ReportKey kSearchKeys[] = {
+    object("search"),
     {"considered", "whole", "combinations of settings considered"},
     {"feasible", "whole", "of these, legal, within memory and bounded one by one"},
     {"simulated", "whole",
@@ -31,35 +31,32 @@ constexpr ReportKey kSearchKeys[] = {
     {"inputs_hash", "text",
      "`fnv1a:` and 64 bits over model, cluster, stack, profile and constraints"},
     {"seconds", "number", "time of the search"},
-};
 
-constexpr ReportKey kCountsKeys[] = {{"*", "whole", "combinations ruled out for this reason"}};
+    object("counts"),
+    {"*", "whole", "combinations ruled out for this reason"},
 
-constexpr ReportKey kPartsSearchedKeys[] = {
+    object("parts_searched"),
     {"parts", "part_values", "the combination"},
     {"step_s", "number", "step time of its best plan; absent if nothing fits"},
-};
 
-constexpr ReportKey kPartValuesKeys[] = {{"*", "text", "value of this software part"}};
+    object("part_values"),
+    {"*", "text", "value of this software part"},
 
-constexpr ReportKey kExplainKeys[] = {
+    object("explain_report", "heading"),
     {"plan", "run", "the explained plan"},
     {"terms", "list of term", "terms of the step, in order"},
-};
 
-constexpr ReportKey kTermKeys[] = {
+    object("term"),
     {"name", "text", "name of the term, as in `breakdown_s`"},
     {"time_s", "number", "its time"},
     {"formula inputs source", "text", "how the time was computed, from what, and who measured it"},
     {"parts", "list of part", "software parts that decide the term"},
-};
 
-constexpr ReportKey kPartKeys[] = {
+    object("part"),
     {"name value", "text", "the part and its value"},
     {"asked_for", "bool", "whether the value replaces that of the stack"},
-};
 
-constexpr ReportKey kWhyNotKeys[] = {
+    object("why_not_report"),
     {"version", "text", "kind and version of the report"},
     {"asked", "text", "the settings asked about"},
     {"best", "run", "the best plan"},
@@ -70,19 +67,16 @@ constexpr ReportKey kWhyNotKeys[] = {
     {"nearest_miss", "run", "the plan with these settings that misses the memory by least"},
     {"mends", "list of mend", "changes of one asked setting with which a plan exists"},
     {"enough_gpus", "whole", "number of GPUs with which the settings would fit"},
-};
 
-constexpr ReportKey kStepOfWaterfallKeys[] = {
+    object("step_of_waterfall"),
     {"name", "text", "name of the term"},
     {"best_s other_s difference_s", "number", "seconds in both plans, and other minus best"},
-};
 
-constexpr ReportKey kMendKeys[] = {
+    object("mend"),
     {"given_up instead", "text", "the setting given up, and its value instead"},
     {"plan", "run", "the best plan after the change"},
-};
 
-constexpr ReportKey kWhatIfKeys[] = {
+    object("what_if_report"),
     {"version", "text", "kind and version of the report"},
     {"plan", "run", "the plan asked about"},
     {"sensitivities", "list of sensitivity", "step time if a property of the machine changes"},
@@ -93,120 +87,75 @@ constexpr ReportKey kWhatIfKeys[] = {
     {"precision_break_evens", "list of precision_break_even",
      "width from which a precision recipe pays"},
     {"shape", "list of shape_advice", "sizes of the model for which kernels run faster"},
-};
 
-constexpr ReportKey kSensitivityKeys[] = {
+    object("sensitivity"),
     {"constant", "text", "the property"},
     {"factor", "number", "factor of the property"},
     {"step_s", "number", "step time with the factor"},
     {"change", "number", "relative change of the step time"},
-};
 
-constexpr ReportKey kMemoryBreakEvenKeys[] = {
+    object("memory_break_even"),
     {"memory_gib", "number", "memory per GPU in GiB"},
     {"gain", "number?", "relative gain of the plan; null if no plan fits with less"},
     {"plan", "run", "the best plan from this memory on"},
-};
 
-constexpr ReportKey kPlanBreakEvenKeys[] = {
+    object("plan_break_even"),
     {"constant", "text", "the property"},
     {"factor", "number", "factor of the property at which the best plan changes"},
     {"plan", "text", "the best plan beyond this factor"},
-};
 
-constexpr ReportKey kPrecisionBreakEvenKeys[] = {
+    object("precision_break_even"),
     {"precision", "text", "the recipe"},
     {"hidden", "whole", "width of the model from which the recipe pays"},
     {"gain", "number", "relative gain at the model's own width"},
-};
 
-constexpr ReportKey kShapeAdviceKeys[] = {
+    object("shape_advice"),
     {"what", "text", "what makes the present size slow"},
     {"better", "list of better_size", "sizes that are faster"},
-};
 
-constexpr ReportKey kBetterSizeKeys[] = {
+    object("better_size"),
     {"size", "text", "name of the size"},
     {"from to", "whole", "present size, and proposed size"},
     {"gain", "number", "relative gain"},
-};
 
-constexpr ReportKey kProgramKeys[] = {
-    {"plan", "run", "the plan"},
-    {"programs", "list of part_program",
-     "what one rank runs for each part of the model, in order. The prediction is priced from these "
-     "events. Counts are those of one rank"},
-};
-
-constexpr ReportKey kProgramDifferenceKeys[] = {
+    object("program_difference_report", "heading"),
     {"plan other", "run", "the plan, and the one of `--diff`"},
     {"parts", "list of part_difference", "parts of the model in which the programs differ"},
-};
 
-constexpr ReportKey kPartDifferenceKeys[] = {
+    object("part_difference"),
     {"part", "text", "part of the model, as in program_report"},
     {"block", "whole", "of blocks: kind of block, from 0"},
     {"recomputed", "bool", "of blocks: whether the first plan recomputes the whole block"},
     {"times", "list of time_after_pass",
      "time of a micro-batch after each pass of lowering, without overlap"},
     {"phases", "list of phase_difference", "phases with differences"},
-};
 
-constexpr ReportKey kTimeAfterPassKeys[] = {
+    object("time_after_pass"),
     {"pass", "text", "name of the pass; `trace`: the layers of the reference model"},
     {"first_s second_s", "number", "seconds in the plan, and in the other plan"},
-};
 
-constexpr ReportKey kPhaseDifferenceKeys[] = {
+    object("phase_difference"),
     {"phase", "text", "phase, as in program_report"},
     {"events", "list of event_difference",
      "events of one program alone, and equal events with different times; without allocations"},
-};
 
-constexpr ReportKey kEventDifferenceKeys[] = {
+    object("event_difference"),
     {"first second", "event", "event of the plan, and of the other plan"},
-};
 
-constexpr ReportKey kMemoryReportKeys[] = {
+    object("memory_report", "heading"),
     {"plan", "run", "the plan"},
     {"stages", "list of peak", "memory of each stage when its tensors are at their peak"},
     {"measured", "measured_snapshot?", "with --snapshot: memory of the run"},
-};
 
-constexpr ReportKey kMeasuredSnapshotKeys[] = {
-    {"rank stage", "whole", "rank that recorded the snapshot, and its pipeline stage"},
-    {"events", "whole", "number of recorded events"},
-    {"missing_bytes", "number", "size of the request that ran out of memory; 0: none did"},
-    {"start_up_bytes", "number",
-     "highest allocated memory before 95 % of the kept memory existed, which is excluded below; "
-     "0: recorded after start-up"},
-    {"compared", "list of compared_bytes", "measured and predicted memory"},
-    {"live", "list of site_memory", "contents of the measured memory at its peak, largest first"},
-};
-
-constexpr ReportKey kComparedBytesKeys[] = {
-    {"what", "text",
-     "`allocated`: by tensors at the peak; `reserved`: by the allocator; `kept over the step` and "
-     "`temporary at the peak`: parts of `allocated`"},
-    {"measured_bytes predicted_bytes", "number", "of one rank"},
-};
-
-constexpr ReportKey kSiteMemoryKeys[] = {
-    {"site", "text", "where it was allocated: file, line and function"},
-    {"blocks", "whole", "number of allocations"},
-    {"bytes", "number", "their size"},
-};
-
-constexpr ReportKey kPeakKeys[] = {
+    object("peak"),
     {"stage", "whole", "index of the stage, from 0"},
     {"task", "text",
      "what the stage runs: `forward`, `backward`, `weight gradient` or `optimizer`"},
     {"chunk micro_batch", "whole", "of a task of a micro-batch: chunk and micro-batch, from 0"},
     {"live", "list of live_memory",
      "contents of the memory, largest first. The sum is the stage's memory in the prediction"},
-};
 
-constexpr ReportKey kLiveMemoryKeys[] = {
+    object("live_memory"),
     {"category", "text",
      "`weights`, `gradients`, `optimizer`, `activations`, `workspace` or `communication`"},
     {"part", "text",
@@ -215,9 +164,35 @@ constexpr ReportKey kLiveMemoryKeys[] = {
     {"label", "text", "what is stored"},
     {"bytes", "number",
      "size on one rank. Negative: the framework does not keep this part of the other rows"},
-};
 
-constexpr ReportKey kPartProgramKeys[] = {
+    object("measured_snapshot"),
+    {"rank stage", "whole", "rank that recorded the snapshot, and its pipeline stage"},
+    {"events", "whole", "number of recorded events"},
+    {"missing_bytes", "number", "size of the request that ran out of memory; 0: none did"},
+    {"start_up_bytes", "number",
+     "highest allocated memory before 95 % of the kept memory existed, which is excluded below; "
+     "0: recorded after start-up"},
+    {"compared", "list of compared_bytes", "measured and predicted memory"},
+    {"live", "list of site_memory", "contents of the measured memory at its peak, largest first"},
+
+    object("compared_bytes"),
+    {"what", "text",
+     "`allocated`: by tensors at the peak; `reserved`: by the allocator; `kept over the step` and "
+     "`temporary at the peak`: parts of `allocated`"},
+    {"measured_bytes predicted_bytes", "number", "of one rank"},
+
+    object("site_memory"),
+    {"site", "text", "where it was allocated: file, line and function"},
+    {"blocks", "whole", "number of allocations"},
+    {"bytes", "number", "their size"},
+
+    object("program_report", "heading"),
+    {"plan", "run", "the plan"},
+    {"programs", "list of part_program",
+     "what one rank runs for each part of the model, in order. The prediction is priced from these "
+     "events. Counts are those of one rank"},
+
+    object("part_program"),
     {"part", "text",
      "`word_embeddings`, `embedding`, `block`, `head`, or `transfer`: an activation between two "
      "model chunks"},
@@ -225,9 +200,8 @@ constexpr ReportKey kPartProgramKeys[] = {
     {"block", "whole", "of blocks: kind of block, from 0"},
     {"recomputed", "bool", "of blocks: whether the whole block is recomputed"},
     {"phases", "list of phase", "phases with events"},
-};
 
-constexpr ReportKey kPhaseKeys[] = {
+    object("phase"),
     {"phase", "text",
      "`forward`, `backward`, `recompute`, `weight_gradient`, `accumulate`: per micro-batch; "
      "`send`, "
@@ -235,9 +209,8 @@ constexpr ReportKey kPhaseKeys[] = {
      "per run"},
     {"events", "list of event",
      "ops, collectives, copies, host work and changes of memory, in order"},
-};
 
-constexpr ReportKey kEventKeys[] = {
+    object("event"),
     {"op", "text", "the op: `matmul`, `flash_forward`, `norm_backward`, ..."},
     {"dtype", "text", "of an op: dtype of its operands"},
     {"dims", "list of whole", "of an op: its sizes (core/program/program.h)"},
@@ -270,15 +243,13 @@ constexpr ReportKey kEventKeys[] = {
      "`host`"},
     {"time_s", "number", "seconds on the stream, without overlap, on the busiest rank"},
     {"source", "text", "of an op's time: `exact`, `interpolated` or `model`"},
-};
 
-constexpr ReportKey kCompareKeys[] = {
+    object("compare_report"),
     {"version", "text", "kind and version of the report"},
     {"plans", "list of compared_plan", "the plans, in the order of the arguments"},
     {"differs", "differences", "settings and inputs that differ: a text for each plan"},
-};
 
-constexpr ReportKey kComparedPlanKeys[] = {
+    object("compared_plan", "run"),
     {"file model cluster profile stack", "text", "the plan file and its inputs"},
     {"fits", "bool", "whether the plan fits in memory"},
     {"terms_s", "terms", "terms of the step in seconds"},
@@ -287,27 +258,24 @@ constexpr ReportKey kComparedPlanKeys[] = {
      "probability that the plan is faster than the first, for plans of one model, batch and "
      "machine"},
     {"ties_with_first", "bool", "whether the order is less than 90 % certain"},
-};
 
-constexpr ReportKey kDifferencesKeys[] = {
-    {"*", "list of text", "the values, in the order of the plans"}};
+    object("differences"),
+    {"*", "list of text", "the values, in the order of the plans"},
 
-constexpr ReportKey kScalingKeys[] = {
+    object("scaling_report"),
     {"version", "text", "kind and version of the report"},
     {"model cluster profile stack", "text", "names of the inputs"},
     {"sizes", "list of scaled_size", "the best plan at each number of GPUs"},
-};
 
-constexpr ReportKey kScaledSizeKeys[] = {
+    object("scaled_size"),
     {"gpus global_batch", "whole", "GPUs, and sequences in a step"},
     {"best", "run", "the best plan"},
     {"tokens_per_s_per_gpu", "number", "speed of the best plan"},
     {"parts", "part_values", "software parts of the best plan, if several were searched"},
     {"efficiency", "number", "speed per GPU relative to the first size with a plan"},
     {"none", "text", "the reason why no plan was found"},
-};
 
-constexpr ReportKey kExportKeys[] = {
+    object("export_report"),
     {"version", "text", "kind and version of the report"},
     {"to", "text", "the framework"},
     {"files", "list of file", "the files; empty if the export is refused"},
@@ -319,61 +287,17 @@ constexpr ReportKey kExportKeys[] = {
     {"step_change memory_change", "number", "relative changes of both"},
     {"import_refuses", "text", "why the files cannot be read back"},
     {"unchecked", "text", "why the plan cannot be predicted; replaces all keys after `files`"},
-};
 
-constexpr ReportKey kFileKeys[] = {{"name text", "text", "name and contents of the file"}};
+    object("file"),
+    {"name text", "text", "name and contents of the file"},
 
-constexpr ReportKey kLostSettingKeys[] = {
+    object("lost_setting"),
     {"key", "text", "key of the setting"},
     {"from to", "text", "value of the plan, and value that the files mean"},
 };
 
-constexpr ReportObject kAnswerObjects[] = {
-    {"plan_report", "heading", kPlanKeys},
-    {"search", "", kSearchKeys},
-    {"counts", "", kCountsKeys},
-    {"parts_searched", "", kPartsSearchedKeys},
-    {"part_values", "", kPartValuesKeys},
-    {"explain_report", "heading", kExplainKeys},
-    {"term", "", kTermKeys},
-    {"part", "", kPartKeys},
-    {"why_not_report", "", kWhyNotKeys},
-    {"step_of_waterfall", "", kStepOfWaterfallKeys},
-    {"mend", "", kMendKeys},
-    {"what_if_report", "", kWhatIfKeys},
-    {"sensitivity", "", kSensitivityKeys},
-    {"memory_break_even", "", kMemoryBreakEvenKeys},
-    {"plan_break_even", "", kPlanBreakEvenKeys},
-    {"precision_break_even", "", kPrecisionBreakEvenKeys},
-    {"shape_advice", "", kShapeAdviceKeys},
-    {"better_size", "", kBetterSizeKeys},
-    {"program_difference_report", "heading", kProgramDifferenceKeys},
-    {"part_difference", "", kPartDifferenceKeys},
-    {"time_after_pass", "", kTimeAfterPassKeys},
-    {"phase_difference", "", kPhaseDifferenceKeys},
-    {"event_difference", "", kEventDifferenceKeys},
-    {"memory_report", "heading", kMemoryReportKeys},
-    {"peak", "", kPeakKeys},
-    {"live_memory", "", kLiveMemoryKeys},
-    {"measured_snapshot", "", kMeasuredSnapshotKeys},
-    {"compared_bytes", "", kComparedBytesKeys},
-    {"site_memory", "", kSiteMemoryKeys},
-    {"program_report", "heading", kProgramKeys},
-    {"part_program", "", kPartProgramKeys},
-    {"phase", "", kPhaseKeys},
-    {"event", "", kEventKeys},
-    {"compare_report", "", kCompareKeys},
-    {"compared_plan", "run", kComparedPlanKeys},
-    {"differences", "", kDifferencesKeys},
-    {"scaling_report", "", kScalingKeys},
-    {"scaled_size", "", kScaledSizeKeys},
-    {"export_report", "", kExportKeys},
-    {"file", "", kFileKeys},
-    {"lost_setting", "", kLostSettingKeys},
-};
-
 }  // namespace
 
-std::span<const ReportObject> answer_objects() { return kAnswerObjects; }
+std::span<const ReportKey> answer_keys() { return kAnswerKeys; }
 
 }  // namespace tpsim::app

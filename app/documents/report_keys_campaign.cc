@@ -5,6 +5,7 @@ namespace tpsim::app {
 namespace {
 
 constexpr ReportKey kCampaignKeys[] = {
+    object("campaign_report"),
     {"version", "text", "kind and version of the report"},
     {"model cluster", "text", "names of model and cluster"},
     {"gpus nodes", "whole", "GPUs and nodes of the plan"},
@@ -24,67 +25,61 @@ constexpr ReportKey kCampaignKeys[] = {
     {"phases", "list of ramp_phase", "phases of the batch ramp"},
     {"assumed", "assumed", "inputs of the prediction that were not stated"},
     {"goal", "goal", "with a deadline or a budget: sizes that meet it"},
-};
 
-constexpr ReportKey kCampaignTimeKeys[] = {
+    object("campaign_time"),
     {"wall_days", "number", "days from start to end, the sum of the parts"},
     {"wall_days_low wall_days_high", "number", "ends of its 90 % interval"},
     {"goodput", "number", "share of the time in steps that count"},
     {"steps_days checkpoints_days failures_days waiting_days downtime_days", "number",
      "days in steps, in checkpoints, lost to failures, waiting for a node, and in planned "
      "downtime"},
-};
 
-constexpr ReportKey kCampaignCostKeys[] = {
+    object("campaign_cost"),
     {"gpu_hours reserved_gpu_hours", "number", "GPU-hours of the job, and with spare nodes"},
     {"gpu_kwh total_kwh reserved_gpu_kwh reserved_total_kwh", "number",
      "energy of the GPUs and of everything; with spare nodes"},
     {"gpu_co2_t total_co2_t reserved_gpu_co2_t reserved_total_co2_t", "number",
      "tonnes of CO2 in the same order"},
     {"usd_run usd", "number", "price of the job, and with spare nodes"},
-};
 
-constexpr ReportKey kCheckpointsKeys[] = {
+    object("checkpoints"),
     {"bytes", "number", "size"},
     {"write_s stop_s", "number", "time of a write, and time that the run waits for it"},
     {"interval_s", "number", "the interval used"},
     {"interval_steps", "whole", "the same in steps of the full batch"},
     {"best_s young_s daly_s", "number", "best interval, and by the formulas of Young and Daly"},
     {"count", "number", "checkpoints in the run"},
-};
 
-constexpr ReportKey kReplaysKeys[] = {
+    object("replays"),
     {"campaigns", "whole", "simulated campaigns"},
     {"mean_days standard_error_days p5_days median_days p95_days", "number", "days of a campaign"},
     {"failures lost_h waiting_h", "number",
      "means: failures, hours lost, hours waiting for a node"},
-};
 
-constexpr ReportKey kReplannedKeys[] = {
+    object("replanned"),
     {"lost_nodes", "whole", "nodes that are lost"},
     {"fits", "bool", "whether a plan fits on the others"},
     {"global_batch_for_all_gpus", "whole", "batch with which all remaining GPUs could be used"},
     {"gpus", "whole", "GPUs of the best plan"},
     {"plan", "layout", "the best plan"},
     {"step_s tokens_per_s peak_gib", "number", "its step, speed, and peak memory in GiB"},
-};
 
-constexpr ReportKey kAssumptionsKeys[] = {{"*", "assumption", "an assumption of the campaign"}};
+    object("assumptions"),
+    {"*", "assumption", "an assumption of the campaign"},
 
-constexpr ReportKey kAssumptionKeys[] = {{"value source", "text", "value and source"}};
+    object("assumption"),
+    {"value source", "text", "value and source"},
 
-constexpr ReportKey kRampPhaseKeys[] = {
+    object("ramp_phase"),
     {"global_batch steps", "whole", "sequences in a step, and steps of the phase"},
     {"step_s", "number", "step time"},
-};
 
-constexpr ReportKey kGoalKeys[] = {
+    object("goal"),
     {"deadline_days budget_usd", "number", "the goal"},
     {"standing", "text", "`sure`, `as predicted` or `missed`"},
     {"sizes", "list of goal_size", "numbers of GPUs"},
-};
 
-constexpr ReportKey kGoalSizeKeys[] = {
+    object("goal_size"),
     {"gpus spare_nodes", "whole", "GPUs, and spare nodes"},
     {"plan", "layout", "the best plan"},
     {"step_s checkpoint_interval_s", "number", "step time and interval of checkpoints"},
@@ -92,15 +87,13 @@ constexpr ReportKey kGoalSizeKeys[] = {
     {"reserved_gpu_hours usd", "number", "cost with spare nodes"},
     {"standing", "text", "`sure`, `as predicted` or `missed`"},
     {"none", "text", "the reason why no plan was found"},
-};
 
-constexpr ReportKey kListKeys[] = {
+    object("list_report"),
     {"version", "text", "kind and version of the report"},
     {"kind", "text", "`models`, `clusters`, `profiles`, `stacks` or `assumptions`"},
     {"entries", "list of entry", "the catalogue's entries of this kind"},
-};
 
-constexpr ReportKey kEntryKeys[] = {
+    object("entry"),
     {"name source", "text", "name and source of the entry"},
     {"family position norm mlp", "text", "of a model: family and kinds of its parts"},
     {"parameters active_parameters context experts layers hidden heads kv_heads seq vocab", "whole",
@@ -117,9 +110,8 @@ constexpr ReportKey kEntryKeys[] = {
     {"zero_2_and_3_with_pipeline overlap_gradient_reduction", "bool", "of a stack: options"},
     {"launched_by", "text", "of a stack: launcher whose rules plans satisfy"},
     {"gpu_power other_power pue carbon price node_mtbf", "text", "of assumptions: their values"},
-};
 
-constexpr ReportKey kErrorKeys[] = {
+    object("error_report"),
     {"version", "text", "kind and version of the report"},
     {"kind", "text",
      "`bad_input`, `does_not_fit`, `missing`, `bug`, `interrupted` or `terminated`"},
@@ -128,25 +120,8 @@ constexpr ReportKey kErrorKeys[] = {
     {"message where hint", "text", "what is wrong, where, and what to do"},
 };
 
-constexpr ReportObject kCampaignObjects[] = {
-    {"campaign_report", "", kCampaignKeys},
-    {"campaign_time", "", kCampaignTimeKeys},
-    {"campaign_cost", "", kCampaignCostKeys},
-    {"checkpoints", "", kCheckpointsKeys},
-    {"replays", "", kReplaysKeys},
-    {"replanned", "", kReplannedKeys},
-    {"assumptions", "", kAssumptionsKeys},
-    {"assumption", "", kAssumptionKeys},
-    {"ramp_phase", "", kRampPhaseKeys},
-    {"goal", "", kGoalKeys},
-    {"goal_size", "", kGoalSizeKeys},
-    {"list_report", "", kListKeys},
-    {"entry", "", kEntryKeys},
-    {"error_report", "", kErrorKeys},
-};
-
 }  // namespace
 
-std::span<const ReportObject> campaign_objects() { return kCampaignObjects; }
+std::span<const ReportKey> campaign_keys() { return kCampaignKeys; }
 
 }  // namespace tpsim::app

@@ -4,7 +4,8 @@
 namespace tpsim::app {
 namespace {
 
-constexpr ReportKey kRunReportKeys[] = {
+constexpr ReportKey kEvidenceKeys[] = {
+    object("run_report"),
     {"version", "text", "kind and version of the report"},
     {"model plan dtype", "text", "what is trained, its layout in short, and its dtype"},
     {"ranks", "whole", "number of ranks"},
@@ -14,9 +15,8 @@ constexpr ReportKey kRunReportKeys[] = {
     {"completed", "bool", "all steps are done; `false` after SIGINT or SIGTERM"},
     {"ops", "list of run_op", "time of the ops on the first rank, all steps together"},
     {"collectives", "list of run_collective", "the same for collectives"},
-};
 
-constexpr ReportKey kTrainedStepKeys[] = {
+    object("trained_step"),
     {"step", "whole", "from 1; a resumed run begins after the step of the saved state"},
     {"loss", "number", "mean cross entropy over the step's tokens"},
     {"grad_norm", "number", "norm of all gradients, before clipping"},
@@ -24,29 +24,25 @@ constexpr ReportKey kTrainedStepKeys[] = {
     {"model_gflops_per_rank", "number", "model FLOPs per second and rank, in GFLOP/s"},
     {"peak_memory_mib", "number", "highest memory that the first rank has allocated, in MiB"},
     {"used_memory_mib", "number", "memory in use on its device as the driver reports; 0 on a CPU"},
-};
 
-constexpr ReportKey kRunOpKeys[] = {
+    object("run_op"),
     {"op key label", "text", "kind of op, its sizes, and its place in the model"},
     {"count", "whole", "executions"},
     {"seconds", "number", "their time together"},
-};
 
-constexpr ReportKey kRunCollectiveKeys[] = {
+    object("run_collective"),
     {"collective group label", "text", "kind of collective, its ranks, and its place in the model"},
     {"ranks bytes count", "whole", "ranks, bytes of the whole array, and executions"},
     {"seconds", "number", "their time together"},
-};
 
-constexpr ReportKey kValidateKeys[] = {
+    object("validate_report"),
     {"version", "text", "kind and version of the report"},
     {"rows", "list of validated_row", "one object for each row of the table, in order"},
     {"summary", "error_summary", "errors over the rows that count"},
     {"summary_test_rows summary_calibration_rows", "error_summary",
      "the same over rows on which no constant was fitted, and over the others"},
-};
 
-constexpr ReportKey kValidatedRowKeys[] = {
+    object("validated_row"),
     {"id outcome", "text", "as in the table"},
     {"calibration", "bool", "whether constants were fitted on this row"},
     {"measured_step_s predicted_step_s low_s high_s", "number?",
@@ -60,9 +56,8 @@ constexpr ReportKey kValidatedRowKeys[] = {
     {"skipped_because", "text?", "why the row is not in the summary; null if it is"},
     {"cluster stack parts", "text?", "inputs of the prediction"},
     {"assumed", "list of text", "inputs that the row does not state"},
-};
 
-constexpr ReportKey kErrorSummaryKeys[] = {
+    object("error_summary"),
     {"n", "whole", "rows with a time"},
     {"mape median_ape p95_ape max_ape bias_pct", "number?",
      "mean, median, 95th percentile and maximum of the absolute errors, and mean error; in "
@@ -78,9 +73,8 @@ constexpr ReportKey kErrorSummaryKeys[] = {
     {"mem_mape mem_max_ape", "number?", "mean and maximum of the absolute errors of memory"},
     {"oom_total oom_caught false_oom", "whole",
      "runs that ran out of memory, those predicted, and false alarms"},
-};
 
-constexpr ReportKey kMeasuredKeys[] = {
+    object("measured_report"),
     {"version", "text", "kind and version of the report"},
     {"model plan profile", "text", "names of the compared plan"},
     {"steps warm_up_steps", "whole", "measured steps, and steps before these, left out"},
@@ -101,22 +95,19 @@ constexpr ReportKey kMeasuredKeys[] = {
     {"op_kinds ops collectives measure_again", "list of compared_time",
      "times in one step, mean over ranks; `measure_again`: ops whose profile should be measured "
      "again"},
-};
 
-constexpr ReportKey kMeasuredMemoryKeys[] = {
+    object("measured_memory"),
     {"stage", "whole", "number of the stage"},
     {"predicted_gib measured_gib", "number", "peak in GiB"},
     {"error_pct", "number", "predicted / measured - 1, in percent"},
-};
 
-constexpr ReportKey kComparedTimeKeys[] = {
+    object("compared_time"),
     {"what", "text", "the op or collective"},
     {"count", "number", "executions"},
     {"predicted_s measured_s", "number", "time of all executions"},
     {"error_pct", "number?", "predicted / measured - 1, in percent"},
-};
 
-constexpr ReportKey kRankKeys[] = {
+    object("rank_report"),
     {"version", "text", "kind and version of the report"},
     {"model plan", "text", "the plan"},
     {"rank steps", "whole", "the rank that ran alone, and its steps"},
@@ -127,9 +118,8 @@ constexpr ReportKey kRankKeys[] = {
     {"peak_memory_gib allocated_memory_gib predicted_peak_memory_gib", "number",
      "memory in use on the device, allocated by tensors, and predicted; in GiB"},
     {"op_kinds ops collectives", "list of compared_time", "times in one step"},
-};
 
-constexpr ReportKey kLogKeys[] = {
+    object("log_report"),
     {"version", "text", "kind and version of the report"},
     {"as_predicted time_as_predicted memory_as_predicted", "bool",
      "whether time and memory are within their intervals"},
@@ -150,40 +140,34 @@ constexpr ReportKey kLogKeys[] = {
     {"likely", "list of likely_cause", "changes of the inputs that would explain the gap"},
     {"findings", "list of finding", "causes that the log shows"},
     {"kernels", "traced_kernels", "kernels of a profiler's trace, if the log is one"},
-};
 
-constexpr ReportKey kLoggedMemoryKeys[] = {
+    object("logged_memory"),
     {"stage", "whole", "number of the stage"},
     {"reserved predicted", "number", "reserved by the allocator, and predicted; in GiB"},
-};
 
-constexpr ReportKey kLikelyCauseKeys[] = {
+    object("likely_cause"),
     {"what", "text", "the change"},
     {"step_s", "number", "predicted step with the change"},
-};
 
-constexpr ReportKey kFindingKeys[] = {
-    {"cause evidence", "text", "the cause, and the lines that show it"}};
+    object("finding"),
+    {"cause evidence", "text", "the cause, and the lines that show it"},
 
-constexpr ReportKey kTracedKernelsKeys[] = {
+    object("traced_kernels"),
     {"steps", "whole", "steps of the trace"},
     {"rank", "whole", "the traced rank"},
     {"parts", "list of traced_part", "parts of the step"},
     {"collectives", "list of traced_collective", "collectives by kernel"},
-};
 
-constexpr ReportKey kTracedPartKeys[] = {
+    object("traced_part"),
     {"what", "text", "kind of kernel, or waiting"},
     {"measured_s predicted_s", "number", "time in one step"},
-};
 
-constexpr ReportKey kTracedCollectiveKeys[] = {
+    object("traced_collective"),
     {"name", "text", "name of the kernel"},
     {"calls", "number", "launches in one step"},
     {"time_s", "number", "their time"},
-};
 
-constexpr ReportKey kCalibrateKeys[] = {
+    object("calibrate_report"),
     {"version", "text", "kind and version of the report"},
     {"stack cluster", "text?", "names of the files whose constants were fitted; null if unchanged"},
     {"on", "text", "the runs that were used"},
@@ -197,50 +181,24 @@ constexpr ReportKey kCalibrateKeys[] = {
     {"residual_spread", "number", "spread of the errors that remain"},
     {"contradicting", "list of text", "runs that contradict the others"},
     {"skipped", "list of text", "runs that were not used, with the reason"},
-};
 
-constexpr ReportKey kCalibratedRowKeys[] = {
+    object("calibrated_row"),
     {"id", "text", "name of the run"},
     {"measured_step_s before_step_s after_step_s left_out_step_s", "number",
      "step measured, and predicted before, after, and with constants fitted on the other runs"},
-};
 
-constexpr ReportKey kFittedConstantKeys[] = {
+    object("fitted_constant"),
     {"file key", "text", "the constant"},
     {"before after", "number", "its values"},
     {"error", "number", "standard error of the value, relative"},
     {"told", "number", "information that the runs hold on the constant, 0 to 1"},
-};
 
-constexpr ReportKey kFittedPartKeys[] = {{"key before after", "text", "the part and its values"}};
-
-constexpr ReportObject kEvidenceObjects[] = {
-    {"run_report", "", kRunReportKeys},
-    {"trained_step", "", kTrainedStepKeys},
-    {"run_op", "", kRunOpKeys},
-    {"run_collective", "", kRunCollectiveKeys},
-    {"validate_report", "", kValidateKeys},
-    {"validated_row", "", kValidatedRowKeys},
-    {"error_summary", "", kErrorSummaryKeys},
-    {"measured_report", "", kMeasuredKeys},
-    {"measured_memory", "", kMeasuredMemoryKeys},
-    {"compared_time", "", kComparedTimeKeys},
-    {"rank_report", "", kRankKeys},
-    {"log_report", "", kLogKeys},
-    {"logged_memory", "", kLoggedMemoryKeys},
-    {"likely_cause", "", kLikelyCauseKeys},
-    {"finding", "", kFindingKeys},
-    {"traced_kernels", "", kTracedKernelsKeys},
-    {"traced_part", "", kTracedPartKeys},
-    {"traced_collective", "", kTracedCollectiveKeys},
-    {"calibrate_report", "", kCalibrateKeys},
-    {"calibrated_row", "", kCalibratedRowKeys},
-    {"fitted_constant", "", kFittedConstantKeys},
-    {"fitted_part", "", kFittedPartKeys},
+    object("fitted_part"),
+    {"key before after", "text", "the part and its values"},
 };
 
 }  // namespace
 
-std::span<const ReportObject> evidence_objects() { return kEvidenceObjects; }
+std::span<const ReportKey> evidence_keys() { return kEvidenceKeys; }
 
 }  // namespace tpsim::app

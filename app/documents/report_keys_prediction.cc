@@ -4,7 +4,8 @@
 namespace tpsim::app {
 namespace {
 
-constexpr ReportKey kHeadingKeys[] = {
+constexpr ReportKey kPredictionKeys[] = {
+    object("heading"),
     {"version", "text", "kind and version of the report"},
     {"model", "text", "name of the model"},
     {"parameters", "whole", "weights of the model"},
@@ -15,22 +16,19 @@ constexpr ReportKey kHeadingKeys[] = {
     {"profile", "profile", "the profile that prices rest on"},
     {"assumed", "assumed",
      "if software or network was not stated, or unknown settings were assumed to change nothing"},
-};
 
-constexpr ReportKey kProfileKeys[] = {
+    object("profile"),
     {"name", "text", "name of the profile"},
     {"provenance", "text", "`measured`, `published` or `datasheet`"},
-};
 
-constexpr ReportKey kAssumedKeys[] = {
+    object("assumed"),
     {"half_width_pct_all_stated", "number",
      "percent from the prediction to the upper end of the 90 % interval if everything were stated"},
     {"half_width_pct_all_open", "number", "the same for the printed interval"},
     {"open", "list of open_input",
      "inputs that were not stated; the one that would narrow the interval most comes first"},
-};
 
-constexpr ReportKey kOpenInputKeys[] = {
+    object("open_input"),
     {"what", "text", "the input: software, network, settings"},
     {"taken", "text", "the value that was assumed"},
     {"option", "text", "the option that states the input"},
@@ -38,9 +36,8 @@ constexpr ReportKey kOpenInputKeys[] = {
     {"spread_pct", "number", "spread of the step over the others to its slower side, in percent"},
     {"spread_faster_pct", "number", "the same to its faster side"},
     {"half_width_pct_if_stated", "number", "half width of the interval if this input were stated"},
-};
 
-constexpr ReportKey kLayoutKeys[] = {
+    object("layout"),
     {"tp pp dp cp ep", "whole", "tensor, pipeline, data, context and expert parallel degree"},
     {"etp", "whole", "expert-tensor parallel degree; 0: as `tp`"},
     {"zero", "whole", "ZeRO stage, 0 to 3"},
@@ -63,16 +60,14 @@ constexpr ReportKey kLayoutKeys[] = {
     {"fp8_param_gather", "bool", "whether weights are kept and gathered in the recipe's 8 bits"},
     {"stage_layers", "list of whole",
      "blocks of each model chunk in model order; chunk c runs on stage c mod `pp`"},
-};
 
-constexpr ReportKey kRunKeys[] = {
+    object("run", "layout"),
     {"predicted", "prediction", "the prediction"},
     {"p_best_is_faster", "number",
      "in a search by time: probability that the best plan is faster than this one"},
     {"ties", "bool", "whether this probability is below 0.9"},
-};
 
-constexpr ReportKey kPredictionKeys[] = {
+    object("prediction"),
     {"step_s", "number", "step time"},
     {"step_s_low step_s_high", "number", "ends of the 90 % interval of the step time"},
     {"hw_tflops_per_gpu", "number",
@@ -92,24 +87,21 @@ constexpr ReportKey kPredictionKeys[] = {
     {"breakdown_s", "terms",
      "terms of the step in seconds; they add up to `step_s`. docs/planner.md explains every term"},
     {"sources", "sources", "origin of the kernel times, as shares of the device time"},
-};
 
-constexpr ReportKey kMemoryKeys[] = {
+    object("memory"),
     {"capacity", "number", "memory of one GPU"},
     {"peak", "number", "peak of the fullest stage"},
     {"host_of_node", "number", "memory of a node's host for the offloaded optimizers of its GPUs"},
     {"by_stage", "list of stage_memory", "memory of each stage at the moment of its peak"},
-};
 
-constexpr ReportKey kStageMemoryKeys[] = {
+    object("stage_memory"),
     {"stage", "whole", "number of the stage, from 0"},
     {"weights gradients optimizer activations workspace communication context fragmentation",
      "number", "memory by category, in GiB"},
     {"total", "number", "sum of the categories"},
-};
 
-// A test compares the names with kStepTerms.
-constexpr ReportKey kTermsKeys[] = {
+    // A test compares the names with kStepTerms.
+    object("terms"),
     {"matmul", "number", "GEMMs outside of routed experts and attention cores"},
     {"attention", "number", "attention cores"},
     {"recurrence", "number", "scans and convolutions of recurrent layers"},
@@ -133,30 +125,15 @@ constexpr ReportKey kTermsKeys[] = {
     {"host_step", "number", "host work once per step"},
     {"stragglers", "number", "waiting for the slowest rank of each step"},
     {"unmodelled", "number", "mean excess of measured steps, for software without calibration"},
-};
 
-constexpr ReportKey kSourcesKeys[] = {
+    object("sources"),
     {"exact_entries", "number", "measured in the profile at this size"},
     {"interpolated_entries", "number", "interpolated between measured sizes"},
     {"model", "number", "analytical"},
 };
 
-constexpr ReportObject kPredictionObjects[] = {
-    {"heading", "", kHeadingKeys},
-    {"profile", "", kProfileKeys},
-    {"assumed", "", kAssumedKeys},
-    {"open_input", "", kOpenInputKeys},
-    {"layout", "", kLayoutKeys},
-    {"run", "layout", kRunKeys},
-    {"prediction", "", kPredictionKeys},
-    {"memory", "", kMemoryKeys},
-    {"stage_memory", "", kStageMemoryKeys},
-    {"terms", "", kTermsKeys},
-    {"sources", "", kSourcesKeys},
-};
-
 }  // namespace
 
-std::span<const ReportObject> prediction_objects() { return kPredictionObjects; }
+std::span<const ReportKey> prediction_keys() { return kPredictionKeys; }
 
 }  // namespace tpsim::app
