@@ -207,18 +207,13 @@ void finish_neox(const ProgramSettings& settings, ImportedPlan& plan) {
 constexpr TrainingProgram kNeox[] = {
     {.name = "GPT-NeoX",
      .commands = "deepy, gpt_neox.train",
-     .marks = {},
      .file_keys = "pipe_parallel_size num_layers",
      .settings = SettingsOf::kMegatron,
      .stack = "gpt-neox",
      .rows = kNeoxRows,
-     .shared_rows = {},
      .defaults = kNeoxDefaults,
      .refused = kNeoxRefused,
      .outside = kNeoxOutside,
-     .keeps_rest = false,
-     .note = {},
-     .expand = nullptr,
      .derive = derive_neox,
      .finish = finish_neox},
 };

@@ -4,8 +4,6 @@
 // ff6d4d1.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/base/text.h"
 #include "frameworks/launch/programs.h"
 
@@ -58,21 +56,15 @@ void derive_factory(ProgramSettings& settings, LeftSettings&) {
 
 constexpr TrainingProgram kFactory[] = {
     {.name = "LLaMA-Factory's Megatron",
-     .commands = {},
-     .marks = {},
      .file_keys = "model_name_or_path tensor_model_parallel_size finetuning_type",
      .settings = SettingsOf::kMegatron,
      .stack = "megatron-core",
      .rows = kFactoryRows,
-     .shared_rows = {},
      .defaults = kFactoryDefaults,
      .refused = kFactoryRefused,
      .outside = kFactoryOutside,
      .keeps_rest = true,
-     .note = {},
-     .expand = nullptr,
-     .derive = derive_factory,
-     .finish = nullptr},
+     .derive = derive_factory},
 };
 
 }  // namespace

@@ -4,8 +4,6 @@
 // b87b9e3.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/base/text.h"
 #include "frameworks/launch/programs.h"
 
@@ -134,21 +132,14 @@ void derive_mlperf(ProgramSettings& settings, LeftSettings& left) {
 
 constexpr TrainingProgram kMlperf[] = {
     {.name = "MLPerf",
-     .commands = {},
-     .marks = {},
      .file_keys = "DGXNNODES MINIBS",
      .settings = SettingsOf::kMegatron,
      .stack = "nemo",
      .rows = kMlperfRows,
-     .shared_rows = {},
      .defaults = kMlperfDefaults,
      .refused = kMlperfRefused,
      .outside = "*",
-     .keeps_rest = false,
-     .note = {},
-     .expand = nullptr,
-     .derive = derive_mlperf,
-     .finish = nullptr},
+     .derive = derive_mlperf},
 };
 
 }  // namespace

@@ -3,8 +3,6 @@
 // "--micro_train_batch_size", are read, too.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/base/text.h"
 #include "frameworks/launch/programs.h"
 
@@ -96,20 +94,13 @@ void derive_openrlhf(ProgramSettings& settings, LeftSettings& left) {
 constexpr TrainingProgram kOpenRlhf[] = {
     {.name = "OpenRLHF",
      .commands = "openrlhf.cli.train_*",
-     .marks = {},
-     .file_keys = {},
      .settings = SettingsOf::kTrainer,
      .stack = "deepspeed-zero3",
      .rows = kOpenRlhfRows,
-     .shared_rows = {},
      .defaults = kOpenRlhfDefaults,
      .refused = kOpenRlhfRefused,
      .outside = kOpenRlhfOutside,
-     .keeps_rest = false,
-     .note = {},
-     .expand = nullptr,
-     .derive = derive_openrlhf,
-     .finish = nullptr},
+     .derive = derive_openrlhf},
 };
 
 }  // namespace

@@ -184,41 +184,29 @@ void derive_primus(ProgramSettings& settings, LeftSettings&) {
 
 constexpr TrainingProgram kPrimus[] = {
     {.name = "Primus",
-     .commands = {},
      .marks = "modules.pre_trainer.framework=megatron modules.post_trainer.framework=megatron "
               "modules.sft_trainer.framework=megatron modules.trainer.framework=megatron",
      .file_keys = "modules.*",
      .settings = SettingsOf::kMegatron,
      .stack = "megatron-core-rocm",
      .rows = kPrimusRows,
-     .shared_rows = {},
      .defaults = kPrimusDefaults,
-     .refused = {},
      .outside = kPrimusOutside,
      .keeps_rest = true,
-     .note = {},
      .expand = expand_primus,
-     .derive = derive_primus,
-     .finish = nullptr},
+     .derive = derive_primus},
     {.name = "Primus",
-     .commands = {},
      .marks = "modules.pre_trainer.framework=torchtitan modules.trainer.framework=torchtitan",
      .file_keys = "modules.*",
      .settings = SettingsOf::kTorchTitan,
      .stack = "torchtitan",
      .rows = kPrimusTitanRows,
-     .shared_rows = {},
-     .defaults = {},
-     .refused = {},
      .outside = "primus_turbo.* trainable stderr_sink_level file_sink_level sink_level "
                 "model.converters training.mock_data "
                 "parallelism.pipeline_parallel_first_stage_less_layers "
                 "parallelism.pipeline_parallel_last_stage_less_layers",
      .keeps_rest = true,
-     .note = {},
-     .expand = expand_primus,
-     .derive = nullptr,
-     .finish = nullptr},
+     .expand = expand_primus},
 };
 
 }  // namespace

@@ -3,8 +3,6 @@
 // THUDM/slime at 624b824.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/base/text.h"
 #include "frameworks/launch/programs.h"
 
@@ -92,19 +90,14 @@ constexpr TrainingProgram kSlime[] = {
     {.name = "slime",
      .commands = "train, train_async, slime.train",
      .marks = "actor_num_gpus_per_node=* rollout_batch_size=* rollout_function_path=*",
-     .file_keys = {},
      .settings = SettingsOf::kMegatron,
      .stack = "megatron-core",
      .rows = kSlimeRows,
-     .shared_rows = {},
      .defaults = kSlimeDefaults,
      .refused = kSlimeRefused,
      .outside = kSlimeOutside,
      .keeps_rest = true,
-     .note = {},
-     .expand = nullptr,
-     .derive = derive_slime,
-     .finish = nullptr},
+     .derive = derive_slime},
 };
 
 }  // namespace

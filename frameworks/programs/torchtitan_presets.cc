@@ -69,19 +69,11 @@ constexpr TrainingProgram kTitan[] = {
     {.name = "torchtitan",
      .commands = "torchtitan.train",
      .marks = "module=*",
-     .file_keys = {},
      .settings = SettingsOf::kTorchTitan,
      .stack = "torchtitan",
      .rows = kTitanRows,
-     .shared_rows = {},
-     .defaults = {},
-     .refused = {},
-     .outside = {},
      .keeps_rest = true,
-     .note = {},
-     .expand = nullptr,
-     .derive = derive_titan,
-     .finish = nullptr},
+     .derive = derive_titan},
 };
 
 }  // namespace

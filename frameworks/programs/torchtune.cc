@@ -144,20 +144,14 @@ constexpr TrainingProgram kTune[] = {
     {.name = "torchtune",
      .commands = "full_finetune_distributed, full_finetune_single_device, lora_finetune_*, "
                  "full_dpo_distributed",
-     .marks = {},
      .file_keys = "model._component_ tokenizer._component_ batch_size",
      .settings = SettingsOf::kTrainer,
-     .stack = {},
      .rows = kTuneRows,
-     .shared_rows = {},
      .defaults = kTuneDefaults,
      .refused = kTuneRefused,
      .outside = kTuneOutside,
-     .keeps_rest = false,
-     .note = {},
      .expand = expand_tune,
-     .derive = derive_tune,
-     .finish = nullptr},
+     .derive = derive_tune},
 };
 
 }  // namespace
