@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "app/scenario/scenario_request.h"
 #include "core/base/result.h"

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "core/json/json_document.h"
 #include "gui/panels/actions.h"

@@ -4,7 +4,6 @@
 
 #include <deque>
 #include <optional>
-#include <string>
 
 #include "gui/views/search_job.h"
 

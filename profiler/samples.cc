@@ -1,6 +1,5 @@
 #include "profiler/samples.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/base/check.h"

@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <span>
 #include <string>
-#include <variant>
 
 #include "app/answers/term_texts.h"
 #include "app/scenario/open_inputs.h"

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include "cli/commands/commands.h"
 #include "cli/options/inputs.h"

@@ -1,7 +1,5 @@
 #include "core/base/shipped_data.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "core/base/packed_files.h"

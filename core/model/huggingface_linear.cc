@@ -1,6 +1,5 @@
 // Families with linear token mixing: Kimi Delta Attention (Kimi Linear, K3), MiniMax-01's lightning
 // attention, LFM2's short convolutions.
-#include <fmt/format.h>
 
 #include <algorithm>
 

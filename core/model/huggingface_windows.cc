@@ -2,7 +2,6 @@
 // 3.7, Nemotron's LLaMAs from architecture search, Apertus.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "core/model/huggingface_family.h"

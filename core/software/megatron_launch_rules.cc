@@ -1,5 +1,4 @@
 // Rules of Megatron-LM, NeMo with Megatron-Bridge, and Megatron-DeepSpeed.
-#include <algorithm>
 #include <array>
 
 #include "core/base/text.h"

@@ -3,7 +3,6 @@
 // tables override them. docs/adding.md explains how to add a part.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <span>

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
-#include <optional>
 
 #include "core/base/median.h"
 #include "core/base/normal.h"

@@ -1,6 +1,5 @@
 #include "evidence/logs/mlperf_lines.h"
 
-#include <algorithm>
 #include <optional>
 #include <string>
 

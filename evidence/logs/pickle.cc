@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <iterator>
 #include <optional>
 
 #include "core/base/check.h"

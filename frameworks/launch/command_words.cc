@@ -1,8 +1,6 @@
 #include "frameworks/launch/command_words.h"
 
 #include <algorithm>
-#include <array>
-#include <optional>
 
 #include "core/base/text.h"
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "core/plan/pipeline_layout.h"
 #include "frameworks/launch/launch_options.h"

@@ -1,5 +1,4 @@
 // NeMo Megatron-Bridge: writes and reads YAML that overrides a recipe.
-#include <array>
 
 #include "core/base/text.h"
 #include "core/software/launched_models.h"

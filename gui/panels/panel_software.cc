@@ -1,8 +1,6 @@
 // The software section of the settings panel: the stack, and its parts as lists of values.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "gui/panels/panels.h"
 #include "gui/views/choice.h"
 

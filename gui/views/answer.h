@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "core/base/result.h"
 #include "core/scenario/catalogue.h"

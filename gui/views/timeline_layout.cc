@@ -1,7 +1,6 @@
 #include "gui/views/timeline_layout.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace tpsim::gui {
 namespace {

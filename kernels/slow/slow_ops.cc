@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 #include "core/base/check.h"
 #include "kernels/normal_stream.h"

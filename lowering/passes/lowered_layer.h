@@ -6,8 +6,6 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
-#include <string_view>
 #include <utility>
 #include <vector>
 

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <deque>
-#include <string>
 #include <vector>
 
 #include "reference_model/layers/planned_ops.h"

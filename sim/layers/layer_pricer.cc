@@ -1,7 +1,6 @@
 #include "sim/layers/layer_pricer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <utility>
 

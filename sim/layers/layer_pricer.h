@@ -2,7 +2,6 @@
 // on one rank. Time and memory of a plan are computed from these parts.
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>

@@ -1,7 +1,6 @@
 #include "sim/layers/memory_change.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace tpsim {
 namespace {

@@ -1,6 +1,5 @@
 // Cost of a lowered layer for one micro-batch: prices its events in order.
 #include <algorithm>
-#include <utility>
 
 #include "costs/matmul_model.h"
 #include "sim/layers/layer_pricer.h"

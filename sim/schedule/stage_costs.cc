@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 #include <type_traits>
-#include <utility>
 
 #include "sim/layers/step_end.h"
 
