@@ -118,6 +118,7 @@ Result<std::optional<bool>> ShellInterpreter::run_command(bool active, int depth
                    document_expands ? script_.variables.expanded_document(*document) : *document,
                    target);
   }
+  if (!target.empty()) write_printed(command, target);
   const bool pipes_on =
       !done() && token().kind == ShellTokenKind::kSeparator && token().text == "|";
   TPSIM_TRY_STATUS(issue(std::move(command), depth));
@@ -165,6 +166,27 @@ void ShellInterpreter::write_document(const ShellCommand& command, std::string t
   } else if (command.words.front() == "tee" && command.words.size() > 1) {
     script_.files[plain_path(without_marks(command.words.back()))] = std::move(text);
   }
+}
+
+void ShellInterpreter::write_printed(const ShellCommand& command, const std::string& target) {
+  if (command.words.empty() || command.words.front() != "echo") return;
+  std::string text;
+  for (std::size_t i = 1; i < command.words.size(); ++i) {
+    if (i > 1 || !command.words[i].starts_with('-')) text += command.words[i] + " ";
+  }
+  if (afford(text.size())) script_.files[plain_path(without_marks(target))] += text + "\n";
+}
+
+// Runs a file that the script has written, for "torchrun --no-python bash FILE". The words before
+// it become part of its commands.
+Status ShellInterpreter::run_written(const ShellCommand& command, std::size_t shell, int depth) {
+  const std::string text = script_.files.at(plain_path(command.words[shell + 1]));
+  std::vector<std::string> outer = launcher_;
+  launcher_.insert(launcher_.end(), command.words.begin(),
+                   command.words.begin() + static_cast<std::ptrdiff_t>(shell));
+  Status status = run_text(text, depth);
+  launcher_ = std::move(outer);
+  return status;
 }
 
 void ShellInterpreter::shift_arguments(const ShellCommand& command) {
@@ -265,11 +287,17 @@ Status ShellInterpreter::issue(ShellCommand command, int depth) {
   const bool nested = shell != command.words.begin() && shell != command.words.end() &&
                       shell + 1 != command.words.end() && shell[-1].ends_with("sh");
   if (nested) return run_text(shell[1], depth + 1);
+  for (std::size_t i = 0; i + 1 < command.words.size(); ++i) {
+    const bool is_shell = matches_any(command.words[i], "bash sh /bin/bash /bin/sh");
+    const bool is_written = is_shell && script_.files.contains(plain_path(command.words[i + 1]));
+    if (is_written) return run_written(command, i, depth + 1);
+  }
   if (name == "eval") {
     std::string text;
     for (std::size_t i = 1; i < command.words.size(); ++i) text += command.words[i] + " ";
     return run_text(text, depth + 1);
   }
+  command.words.insert(command.words.begin(), launcher_.begin(), launcher_.end());
   script_.commands.push_back(std::move(command));
   return Ok{};
 }

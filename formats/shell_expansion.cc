@@ -224,9 +224,11 @@ void ShellVariables::expand_dollar(std::string_view word, std::size_t& at, bool 
     at += 1 + length;
   } else if (rest.starts_with('(')) {
     const std::size_t length = up_to('(', ')');
-    const auto path = printed_path(rest.substr(1, length < 2 ? 0 : length - 2));
-    if (path) out.put(*path, quoted);
-    if (!path) out.put(unset("$" + std::string(rest.substr(0, length))), true);
+    const std::string_view inside = rest.substr(1, length < 2 ? 0 : length - 2);
+    auto printed = printed_path(inside);
+    if (!printed) printed = printed_document(inside);
+    if (printed) out.put(*printed, quoted);
+    if (!printed) out.put(unset("$" + std::string(rest.substr(0, length))), true);
     at += 1 + length;
   } else if (rest.starts_with('{')) {
     const std::size_t length = up_to('{', '}');
@@ -312,6 +314,17 @@ std::string ShellVariables::expanded_text(std::string_view word) {
   Expansion out;
   expand_into(word, true, out);
   return joined_text(out.fields, " ", [](const std::string& field) { return field; });
+}
+
+std::optional<std::string> ShellVariables::printed_document(std::string_view inside) {
+  const auto tokens = shell_tokens(inside, "");
+  const bool prints = tokens.ok() && tokens->size() >= 2 && tokens->front().text == "cat" &&
+                      (*tokens)[1].is_document;
+  if (!prints) return std::nullopt;
+  const ShellToken& document = (*tokens)[1];
+  std::string text = document.is_expanded ? expanded_document(document.text) : document.text;
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
 }
 
 std::string ShellVariables::expanded_document(std::string_view text) {

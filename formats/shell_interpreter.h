@@ -73,6 +73,9 @@ class ShellInterpreter {
   // Stores the text of a here-document: as a file for "cat <<EOF > config.json", as a variable for
   // "read -r -d '' command <<EOF".
   void write_document(const ShellCommand& command, std::string text, const std::string& target);
+  // Stores the words of "echo TEXT > FILE" as a file.
+  void write_printed(const ShellCommand& command, const std::string& target);
+  Status run_written(const ShellCommand& command, std::size_t shell, int depth);
   Status issue(ShellCommand command, int depth);
   // Runs the file of "source FILE" and ". FILE".
   Status read_sourced(const ShellCommand& command, int depth);
@@ -98,6 +101,7 @@ class ShellInterpreter {
   const ShellTokens* tokens_ = nullptr;
   std::size_t at_ = 0;
   std::size_t spent_ = 0;
+  std::vector<std::string> launcher_;  // words before the file that run_written() runs
   bool exited_ = false;
   const ShellFileReader& open_;
   std::string piped_;         // output of the previous command of a pipe

@@ -83,6 +83,8 @@ class ShellVariables {
   // files: pwd, dirname, basename, realpath, readlink, and cd before pwd. Nothing for other
   // commands.
   std::optional<std::string> printed_path(std::string_view inside);
+  // Returns the text of "cat <<EOF" in $(). Nothing for other commands.
+  std::optional<std::string> printed_document(std::string_view inside);
   void put_backquoted(std::string_view word, std::size_t& at, bool quoted, Expansion& out);
   void put_variable(const std::string& name, bool quoted, Expansion& out);
   void expand_quoted(std::string_view word, std::size_t& at, Expansion& out);

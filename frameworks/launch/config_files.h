@@ -46,6 +46,7 @@ struct ResolvedRecipe {
   std::string function;   // function that created it; empty: the file ran as a script
   std::vector<FlatSetting> settings;
   std::vector<std::string> defaults;  // sorted keys of settings that have their class's default
+  std::int64_t gpus = 0;              // that a script requests from a scheduler; 0: none
 
   bool is_default(std::string_view key) const;
 };

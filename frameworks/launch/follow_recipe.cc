@@ -25,7 +25,7 @@ bool imports_framework(std::string_view text) {
       "olmo_core olmo_core.* megatron.bridge megatron.bridge.* nemo nemo.* nemo_run torchtitan "
       "torchtitan.*";
   while (!text.empty()) {
-    std::string_view line = cut_off(text, "\n");
+    std::string_view line = trimmed(cut_off(text, "\n"));
     const bool is_import = line.starts_with("import ") || line.starts_with("from ");
     if (!is_import) continue;
     line.remove_prefix(line.find(' ') + 1);
@@ -112,6 +112,16 @@ Status check_started_program(const LaunchCommand& command, const LaunchFile& scr
                                without_marks(command.program)),
                    path_of(script),
                    "add --checkout DIR with the version of the framework that has the file");
+}
+
+Error with_recipe_advice(Error error, const std::string& program, const ImportInputs& inputs) {
+  if (inputs.runs_code || program.empty() || program.find("pretrain") != std::string::npos) {
+    return error;
+  }
+  error.hint +=
+      fmt::format("{}if {} runs a recipe of Megatron-Bridge or NeMo, add --run --checkout DIR",
+                  error.hint.empty() ? "" : "; ", without_marks(program));
+  return error;
 }
 
 }  // namespace tpsim

@@ -52,6 +52,8 @@ Status check_program(const LaunchCommand& command, const std::string& path);
 // The same for a script; the error also reports a program that is not found although it may run.
 Status check_started_program(const LaunchCommand& command, const LaunchFile& script,
                              const ImportInputs& inputs);
+// Adds a hint for a program that may run a recipe, since the file does not state what a plan needs.
+Error with_recipe_advice(Error error, const std::string& program, const ImportInputs& inputs);
 // Runs the Python program that the script starts with its arguments, and imports its
 // configuration. Nothing without --run, or if the program does not import a framework whose recipes
 // tpsim runs. See frameworks/launch/follow_recipe.cc.

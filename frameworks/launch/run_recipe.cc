@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "formats/python_runner.h"
@@ -156,6 +157,9 @@ ResolvedRecipe resolved_recipe(const std::vector<FlatSetting>& settings) {
     const std::string_view key = one.key;
     if (key == kFramework) recipe.framework = one.value;
     if (key == "tpsim_recipe.function") recipe.function = one.value;
+    if (key == "tpsim_recipe.gpus") {
+      recipe.gpus = parse_number<std::int64_t>(one.value).value_or(0);
+    }
     if (key.starts_with("tpsim_recipe.defaults.")) recipe.defaults.push_back(one.value);
     if (!key.starts_with(kMeta)) recipe.settings.push_back({one.key, one.value, 0});
   }

@@ -201,7 +201,10 @@ class MegatronLm final : public Framework {
                                     const ImportInputs& inputs) const override {
     TPSIM_TRY_STATUS(check_started_program(command, script, inputs));
     const bool trains_text = is_text_training(command.program);
-    TPSIM_TRY(ImportedPlan plan, import_megatron_script(std::move(command), script, inputs));
+    const std::string program = command.program;
+    Result<ImportedPlan> read = import_megatron_script(std::move(command), script, inputs);
+    if (!read.ok()) return with_recipe_advice(read.error(), program, inputs);
+    ImportedPlan plan = *std::move(read);
     if (trains_text) leave_out_encoders(plan);
     return plan;
   }

@@ -122,14 +122,14 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
         "format of the other layers");
   }
   const FlatSetting* const backend = find_setting(settings, "model.dsa_kernel_backend");
-  if (backend != nullptr) {
+  if (backend != nullptr && !backend->value.empty() && backend->value != "none") {
     notes.push_back(
         fmt::format("sparse attention is predicted from its bytes and FLOPs, whatever "
                     "dsa_kernel_backend is ({})",
                     backend->value));
-    std::erase_if(settings,
-                  [](const FlatSetting& one) { return one.key == "model.dsa_kernel_backend"; });
   }
+  std::erase_if(settings,
+                [](const FlatSetting& one) { return one.key == "model.dsa_kernel_backend"; });
   if (keeps_ends) {
     notes.emplace_back(
         "the recipe keeps the first and last block in 16 bits; they are predicted in the format of "
@@ -227,7 +227,7 @@ LaunchSize size_of_recipe(const ResolvedRecipe& recipe) {
   constexpr std::int64_t kMost = 1 << 16;
   const std::int64_t nodes = number("trainer.num_nodes"), devices = number("trainer.devices");
   if (nodes > 0 && devices > 0 && nodes <= kMost && devices <= kMost) return {nodes, devices};
-  return {1, gpus_of_name(recipe.function)};
+  return {1, recipe.gpus > 0 ? recipe.gpus : gpus_of_name(recipe.function)};
 }
 
 void take_env_vars(const std::vector<FlatSetting>& settings, LaunchCommand& command) {
@@ -368,7 +368,7 @@ Result<ImportedPlan> import_bridge_recipe(ResolvedRecipe recipe, const LaunchFil
   for (std::string& note : take_savings(run.settings)) notes.push_back(std::move(note));
   run.is_whole = true;
   run.command.size = size_of_recipe(recipe);
-  if (run.command.size.gpus_per_node == 0) run.command.size = {};
+  if (run.command.size.gpus_per_node == 0) run.command.size = {0, 0};
   if (inputs.gpus == 0 && run.command.size.nodes == 0) open.ask(kHowManyGpus);
   TPSIM_TRY_STATUS(open.status());
   take_env_vars(run.settings, run.command);

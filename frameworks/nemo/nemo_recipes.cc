@@ -63,11 +63,16 @@ std::string bridge_key(const std::string& key, const std::string& callback) {
 // overrides the model's default.
 ResolvedRecipe with_bridge_names(ResolvedRecipe nemo) {
   const std::string callback = overlap_callback(nemo.settings);
-  ResolvedRecipe bridge{nemo.framework, nemo.function, {}, {}};
+  ResolvedRecipe bridge{nemo.framework, nemo.function, {}, {}, nemo.gpus};
   std::vector<std::string> stated;
   for (const FlatSetting& one : nemo.settings) {
     const bool is_default = nemo.is_default(one.key);
     if (one.key == fmt::format("model.{}", kMadeBy)) continue;  // model.config has its own
+    if (one.key == "trainer.strategy.fsdp") {
+      if (one.value == "megatron") bridge.settings.push_back({"ddp.use_megatron_fsdp", "true", 0});
+      if (one.value == "pytorch") bridge.settings.push_back({"dist.use_torch_fsdp2", "true", 0});
+      continue;
+    }
     FlatSetting renamed{bridge_key(one.key, callback), one.value, one.line};
     if (renamed.key.starts_with(kCallbacks)) continue;
     const FlatSetting* const other = find_setting(bridge.settings, renamed.key);

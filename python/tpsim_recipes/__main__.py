@@ -54,6 +54,8 @@ def run_recipe(arguments, sources):
         os.environ.update(RANK="0", LOCAL_RANK="0", WORLD_SIZE=str(arguments.gpus), LOCAL_WORLD_SIZE=str(min(8, arguments.gpus)))
     answer = refused(lambda: recipe.resolved(arguments.file, sources, arguments.function, given, words))
     answer.setdefault("tpsim_recipe", {})["stubs"] = finder.failed
+    if "stated" in recorders.world:
+        answer["tpsim_recipe"]["gpus"] = recorders.world["stated"]
     answer["tpsim_recipe"]["models"] = {name: sorted(fields) for name, fields in replaced.asked.items()}
     return answer
 

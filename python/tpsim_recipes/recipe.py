@@ -1,8 +1,10 @@
 """Runs a recipe or a script, and returns the configuration that it creates."""
 import argparse
 import dataclasses
+import errno
 import importlib
 import inspect
+import os
 import re
 import runpy
 import sys
@@ -37,7 +39,21 @@ def prepare(sources, facts=None):
         replaced.patch(module)
     stubs.Forgiving.exec_module = exec_module
     answer_versions()
+    ignore_new_folders()
     return finder
+
+
+def ignore_new_folders():
+    """Makes os.mkdir, which os.makedirs and Path.mkdir call, have no effect where a recipe cannot write."""
+    own = os.mkdir
+
+    def mkdir(*places, **words):
+        try:
+            own(*places, **words)
+        except OSError as error:
+            if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+                raise
+    os.mkdir = mkdir
 
 
 def answer_versions():

@@ -1,7 +1,8 @@
 """Objects that stand in for those that a framework would build. They record the given arguments."""
 import inspect
 
-# The number of GPUs and the name of the GPU that code finds when it asks for them.
+# The number of GPUs and the name of the GPU that code finds when it asks for them. "stated": the number that a script
+# requests from a scheduler.
 world = {"gpus": 1, "gpu": "h100"}
 
 
@@ -22,6 +23,8 @@ class Recorder:
         return [name for name in self._defaults if name not in self._given]
 
     def __getattr__(self, name):
+        if name == "__fn_or_cls__":  # of nemo_run's Config and Partial
+            return self._made_by
         if name.startswith("__"):
             raise AttributeError(name)
         if name in self._given:

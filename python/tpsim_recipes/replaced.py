@@ -9,10 +9,10 @@ import importlib
 import sys
 import types
 
-from . import olmo, pydantic_models, recorders
+from . import nemo_run, olmo, pydantic_models, recorders
 from .overrides import overridden
 from .plain import name_of
-from .recorders import Recorder, Started, defaults_of
+from .recorders import Recorder, Started
 from .stubs import Stub, StubMeta, StubModule
 
 # Compute capability by a part of the GPU's name, for recipes that query the device.
@@ -280,60 +280,6 @@ class HubConfig:
         return HubConfig(self._tpsim_model) if name.endswith("_config") else None
 
 
-# nemo_run
-
-class Made(Recorder):
-    """Replaces run.Config and run.Partial: a class or function with its arguments, which is not called."""
-
-    def __init__(self, made_by, *places, **words):
-        if isinstance(made_by, Recorder):
-            words = {**made_by.fields(), **words}
-            made_by = made_by.__dict__["_made_by"]
-        words.update(dict(zip(defaults_of(made_by), places)))
-        super().__init__(name_of(made_by), made_by, words)
-
-    def __class_getitem__(cls, _key):
-        return cls
-
-
-def fill_nemo_run(module):
-    def decorator(*places, **_words):
-        is_plain = len(places) == 1 and callable(places[0]) and not isinstance(places[0], Recorder)
-        return places[0] if is_plain else lambda decorated: decorated
-
-    def start(recipe, *_places, **_words):
-        raise Started(recipe, "nemo")
-
-    class Experiment:
-        def __init__(self, *_places, **_words):
-            pass
-
-        def __enter__(self):
-            return self
-
-        def __exit__(self, *_error):
-            return False
-
-        def add(self, recipe, *_places, **_words):
-            for one in recipe if isinstance(recipe, (list, tuple)) else [recipe]:
-                if isinstance(one, Recorder):
-                    start(one)
-
-        def __getattr__(self, _name):
-            return lambda *places, **words: None
-
-    module.Config, module.Partial, module.Experiment, module.run = Made, Made, Experiment, start
-    module.autoconvert = decorator
-    module.cli = types.SimpleNamespace(factory=decorator, entrypoint=decorator, main=run_factory)
-    module.cli.resolve_factory = lambda *_: None
-
-
-def run_factory(function, default_factory=None, **_words):
-    if default_factory is not None:
-        raise Started(default_factory(), "nemo")
-    function()
-
-
 # Functions and methods that start training, by module: name, parameter with the configuration,
 # framework.
 STARTS = {
@@ -390,7 +336,8 @@ def modules(facts_of):
             "torch.distributed.tensor": fill_placements,
             "torch.distributed.tensor.placement_types": fill_placements,
             "transformer_engine.pytorch.optimizers": fill_optimizers,
-            "nemo_run": fill_nemo_run,
+            "nemo_run": nemo_run.fill,
+            "nemo_run.config": nemo_run.fill_config,
             "pydantic": pydantic_models.fill,
             "transformers": fill_transformers,
             "tyro": fill_tyro,

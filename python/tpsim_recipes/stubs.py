@@ -17,6 +17,7 @@ VERSION = "99.0.0"  # newer than all versions that frameworks require
 
 
 MOST_TRIES = 20
+EXCEPTIONS = ("Error", "Exception", "Timeout")
 stand_ins = set()  # modules missing in the checkout that others import
 
 
@@ -52,7 +53,7 @@ class StubMeta(type(typing.Protocol)):
             return super().__call__(*places, **words)
         if len(places) == 1 and not words and is_decorated(places[0]):
             return places[0]
-        made = object.__new__(cls)
+        made = (Exception if Exception in cls.__mro__ else object).__new__(cls)
         object.__setattr__(made, "_tpsim_given", (places, words))
         return made
 
@@ -206,7 +207,8 @@ class Stub(metaclass=StubMeta):
 
 
 def stub_class(module, name):
-    return StubMeta(name, (Stub,), {"__module__": module, "__qualname__": name, "_tpsim_stub": True})
+    bases = (Stub, Exception) if name.endswith(EXCEPTIONS) else (Stub,)  # "except" takes exceptions only
+    return StubMeta(name, bases, {"__module__": module, "__qualname__": name, "_tpsim_stub": True})
 
 
 class StubModule(types.ModuleType):

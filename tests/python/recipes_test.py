@@ -148,6 +148,38 @@ class Recipes(unittest.TestCase):
         self.assertIn("refuses the arguments: unrecognized arguments: --odd", refused)
         self.assertIn("does not start a training", self.run_recipe("x = 1\n", "--words", "[]")["error"])
 
+    def test_a_task_of_a_scheduler_runs_with_its_gpus(self):
+        launcher = """
+import os
+import sys
+import nemo_run as run
+from filelock import Timeout
+from nemo_run.config import get_nemorun_home
+
+if __name__ == "__main__":
+    try:
+        os.makedirs(get_nemorun_home())
+        executor = run.SlurmExecutor(nodes=4, ntasks_per_node=8)
+    except Timeout:
+        pass
+    task = run.Script(path="/opt/container/bootstrap.py", args=sys.argv[1:])
+    run.run(task, executor=executor)
+"""
+        own = self.folder / "own"
+        own.mkdir()
+        (own / "bootstrap.py").write_text("import os, sys\nos.execvpe(sys.executable, [sys.executable, "
+                                          f"'{own}/train.py', *sys.argv[1:]], {{}})\n", encoding="utf-8")
+        (own / "train.py").write_text(SCRIPT, encoding="utf-8")
+        answer = self.run_recipe(launcher, "--words", '["--tp", "8"]', name="launch.py")
+        self.assertEqual(answer["model"]["tensor_model_parallel_size"], 8, answer)
+        self.assertEqual(answer["tpsim_recipe"]["gpus"], 32)
+
+    def test_a_recorded_configuration_names_its_class(self):
+        found, _ = self.value_of("import nemo_run as run\nfrom data import Mock, Real\n"
+                                 "made = run.Config(Mock, samples=1)\n"
+                                 "value = (made.__fn_or_cls__ == Mock, made.__fn_or_cls__ == Real)")
+        self.assertEqual(found, "(True, False)")
+
     def test_overrides_of_a_command_line_are_fields(self):
         body = ("import types, tyro\nconfig = types.SimpleNamespace(a=types.SimpleNamespace(b=1, c=True, d={'e': [1, 2]}))\n"
                 "tyro.cli(type(config), args={}, default=config)\nvalue = (config.a.b, config.a.c, config.a.d)")
@@ -346,6 +378,23 @@ class Imports(unittest.TestCase):
         plan = json.loads(run.stdout)
         self.assertEqual((plan["model"]["name"], plan["model"]["seq"]), ("llama-3-8b", 8192))
         self.assertEqual((plan["plan"]["tp"], plan["plan"]["dp"], plan["plan"]["zero"]), (4, 4, 1))
+
+        nemo["trainer"]["strategy"]["fsdp"] = "megatron"
+        nemo["trainer"]["strategy"]["ddp"]["data_parallel_sharding_strategy"] = "optim_grads_params"
+        run = self.import_of(nemo, framework="nemo")
+        self.assertEqual(json.loads(run.stdout)["plan"]["zero"], 3, run.stderr)
+
+    def test_a_recipe_without_a_number_of_gpus_needs_one(self):
+        config = dict(self.BRIDGE)
+        file = self.folder / "run.json"
+        file.write_text(json.dumps({"tpsim_recipe": {"framework": "megatron-bridge", "function": ""}, **config}),
+                        encoding="utf-8")
+        run = self.run_import(str(file))
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("add --gpus N", run.stderr)
+        file.write_text(json.dumps({"tpsim_recipe": {"framework": "megatron-bridge", "function": "", "gpus": 128}, **config}),
+                        encoding="utf-8")
+        self.assertEqual(json.loads(self.run_import(str(file)).stdout)["plan"]["dp"], 64)
 
     def test_a_file_of_code_is_run_when_it_is_asked_for(self):
         file = self.folder / "recipe.py"

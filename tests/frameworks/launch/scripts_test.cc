@@ -234,6 +234,24 @@ TEST_CASE("scripts with recursive eval terminate, and so do files with endless o
   CHECK_FALSE(read_launch_command({"it.sh", options}).ok());
 }
 
+TEST_CASE("a script that the script writes runs with the launcher before it") {
+  const auto shell = read_shell_script(
+      "TP=4\n"
+      "work=$(cat <<- EOM\n  sleep 3 ;\n  numactl --membind=\\$((RANK/2)) \\\n"
+      "  python train.py --tp $TP --rank \\$RANK\nEOM\n)\n"
+      "echo \"$work\" > work.sh\ntorchrun --nnodes 2 --no-python bash work.sh 2>&1 | tee log\n",
+      "launch.sh", {{"RANK", "0"}}, {});
+  REQUIRE(shell.ok());
+  const auto& commands = shell->commands;
+  const auto runs = std::find_if(commands.begin(), commands.end(), [](const ShellCommand& one) {
+    return std::find(one.words.begin(), one.words.end(), "train.py") != one.words.end();
+  });
+  REQUIRE(runs != commands.end());
+  CHECK(runs->words == std::vector<std::string>{"torchrun", "--nnodes", "2", "--no-python",
+                                                "numactl", "--membind=0", "python", "train.py",
+                                                "--tp", "4", "--rank", "0"});
+}
+
 TEST_CASE("quotes inside of backticks do not end the outer string") {
   CHECK(words_of("A=\" --lr `bc <<< \"scale=3; $1/10\"` --bf16 \"\npython a.py $A --seed 1\n")
             .back() == "1");
