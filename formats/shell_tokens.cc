@@ -56,8 +56,8 @@ class ShellTokenizer {
     return read_documents();
   }
 
-  // Reads a redirection: ">file", "2>&1" or "<<EOF". A number before the operator is a separate
-  // word.
+  // Reads a redirection: ">file", ">&1" or "<<EOF". take_word() drops the number before it, as in
+  // "2>&1".
   Status take_redirect() {
     ShellToken token{.kind = ShellTokenKind::kRedirect, .line = line_};
     const bool is_document = text_.substr(at_).starts_with("<<") && peek(2) != '<';
@@ -103,6 +103,8 @@ class ShellTokenizer {
   Status take_word() {
     ShellToken token{.line = line_};
     TPSIM_TRY(token.text, raw_word());
+    const bool is_number = token.text.find_first_not_of("0123456789") == std::string::npos;
+    if (is_number && (peek() == '<' || peek() == '>')) return Ok{};
     if (token.text.ends_with('=') && peek() == '(') TPSIM_TRY_STATUS(take_array(token));
     tokens_.push_back(std::move(token));
     return Ok{};

@@ -6,6 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/json/json_document.h"
+#include "formats/shell_words.h"
 #include "frameworks/launch/config_files.h"
 
 namespace tpsim {
@@ -160,7 +161,16 @@ Result<std::optional<DType>> autocast_at(const JsonValue& json, const LaunchFile
 }  // namespace
 
 Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettings& left) {
-  TPSIM_TRY(const JsonValue json, parse_json(file.text, path_of(file)));
+  const Result<JsonValue> parsed = parse_json(file.text, path_of(file));
+  const auto unset = unset_name(file.text);
+  if (!parsed.ok() && unset) {
+    return bad_input(
+        unset->empty() ? "contains a value that the script takes from a program or an "
+                         "unset variable"
+                       : fmt::format("contains {}, which the script does not set", *unset),
+        without_marks(path_of(file)), "give the script's variables with --set NAME=VALUE");
+  }
+  TPSIM_TRY(const JsonValue json, parsed);
   TPSIM_TRY_STATUS(check_keys(json, "", file, left));
   DeepSpeedConfig config;
   config.train_batch = whole_at(json, "train_batch_size");

@@ -50,7 +50,9 @@ void add_model(const ModelSpec& model, std::int64_t tp, LaunchOptions& out) {
   out.add("--seq-length", model.seq);
   const PositionKind position = model.attention.position;
   // arguments.py rejects this option with rotary positions.
-  if (position != PositionKind::kRotary) out.add("--max-position-embeddings", model.seq);
+  if (position != PositionKind::kRotary) {
+    out.add("--max-position-embeddings", position_rows(model));
+  }
   out.add("--position-embedding-type", position == PositionKind::kAlibi    ? "alibi"
                                        : position == PositionKind::kRotary ? "rotary"
                                                                            : "absolute");

@@ -124,8 +124,9 @@ void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& p
 void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& plan);
 // Returns the note for settings that save time and are not modelled. `names` is not empty.
 std::string unmodelled_savings_note(const std::vector<std::string>& names);
-// Removes options of Megatron-FSDP's registered buffers, which save time and are not modelled.
-void leave_out_fsdp_buffers(std::vector<LaunchOption>& options, ImportedPlan& plan);
+// Removes options that save time and are not modelled: registered buffers of Megatron-FSDP,
+// transfers in the warm-up and flush of a pipeline that overlap.
+void leave_out_savings(std::vector<LaunchOption>& options, ImportedPlan& plan);
 // Removes the model's multi-token prediction layers if the run does not train them.
 void leave_out_predictions(bool is_trained, ImportedPlan& plan);
 // Whether the program is Megatron-LM's training of text models. Exported files name no program.

@@ -33,9 +33,10 @@ std::string unmodelled_savings_note(const std::vector<std::string>& names) {
                      fmt::join(names, ", "));
 }
 
-void leave_out_fsdp_buffers(std::vector<LaunchOption>& options, ImportedPlan& plan) {
+void leave_out_savings(std::vector<LaunchOption>& options, ImportedPlan& plan) {
   std::vector<std::string> found;
-  for (const char* name : {"--use-nccl-ub", "--fsdp-double-buffer", "--fsdp-manual-registration"}) {
+  for (const char* name : {"--use-nccl-ub", "--fsdp-double-buffer", "--fsdp-manual-registration",
+                           "--overlap-p2p-communication-warmup-flush"}) {
     if (!has_option(options, name)) continue;
     drop_option(options, name);
     found.emplace_back(name);

@@ -138,7 +138,7 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
   }
   out.add("--kv-channels", attention.head_dim);
   out.add("--seq-length", model.seq);
-  out.add("--max-position-embeddings", model.seq);
+  out.add("--max-position-embeddings", position_rows(model));
   const bool rotary = attention.position == PositionKind::kRotary;
   const bool has_none = attention.position == PositionKind::kNone;
   out.add("--position-embedding-type", rotary ? "rope" : has_none ? "none" : "learned_absolute");

@@ -94,7 +94,7 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
   }
   leave_out_flash_dropout(command.options, result);
   leave_out_shared_overlap(command.options, result);
-  leave_out_fsdp_buffers(command.options, result);
+  leave_out_savings(command.options, result);
   // A log also prints default options of features that the model lacks.
   if (command.is_log && inputs.model) return Ok{};
   if (auto* const differences = differences_of(command, inputs, result)) {

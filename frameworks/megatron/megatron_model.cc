@@ -333,6 +333,10 @@ bool is_rare_shape(std::string_view option) {
 }
 
 Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid) {
+  const std::string* const experts = value_of(options, "--num-experts");
+  if (experts != nullptr && !has_experts(model)) {
+    return other_model(fmt::format("--num-experts is {}; the model has none", *experts));
+  }
   for (const RareNumber& row : kRareNumbers) {
     if (!has_option(options, row.option)) continue;
     const auto value = number_of<std::int64_t>(options, row.option, 0);

@@ -28,6 +28,7 @@ constexpr Renamed kRenamed[] = {
     {"--activations-checkpoint-num-layers", "--recompute-num-layers"},
     {"--use-rotary-position-embeddings", "--position-embedding-type", "rope"},
     {"--rope-theta", "--rotary-base"},
+    {"--rotary-position-embeddings-theta", "--rotary-base"},
     {"--layernorm-epsilon", "--norm-epsilon"},
     {"--num-key-value-heads", "--num-query-groups"},
     {"--use-custom-fsdp", "--use-megatron-fsdp"},

@@ -117,6 +117,7 @@ Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings
     if (!one.key.starts_with(overrides)) continue;
     own.push_back(one);
     own.back().key = one.key.substr(overrides.size());
+    if (own.back().key == "sequence_parallel" && one.value == "1") own.back().value = "true";
   }
   const std::string_view used = framework == "torchtitan" ? kTitanPresetKeys : kPresetKeys;
   const FlatSetting* const latent = find_setting(all, "multi_latent_attention");

@@ -252,6 +252,25 @@ TEST_CASE("a script that the script writes runs with the launcher before it") {
                                                 "--tp", "4", "--rank", "0"});
 }
 
+TEST_CASE("the number before a redirection is not an argument") {
+  CHECK(words_of("python train.py --tp 4 --sequence-parallel 2>&1 | tee log\n") ==
+        std::vector<std::string>{"tee", "log"});
+  CHECK(words_of("python train.py --bf16 2>&1\n").back() == "--bf16");
+  CHECK(words_of("python train.py --tp 4 > log\n").back() == "4");
+}
+
+TEST_CASE("a table of learned positions may have more rows than the sequence has tokens") {
+  const auto plan =
+      imported(LaunchStack::kMegatronLm,
+               {"run.sh",
+                "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 4 --hidden-size 512 "
+                "--num-attention-heads 8 --seq-length 256 --max-position-embeddings 1024 "
+                "--vocab-size 50257 --micro-batch-size 1 --global-batch-size 8 --bf16\n"});
+  REQUIRE(plan.ok());
+  CHECK(plan->model.seq == 256);
+  CHECK(plan->model.ends.positions == 1024);
+}
+
 TEST_CASE("quotes inside of backticks do not end the outer string") {
   CHECK(words_of("A=\" --lr `bc <<< \"scale=3; $1/10\"` --bf16 \"\npython a.py $A --seed 1\n")
             .back() == "1");
