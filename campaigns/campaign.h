@@ -134,9 +134,8 @@ struct Replanned {
   std::int64_t whole_batch = 0;
 };
 
-// Finds the best plan after a loss of 1 to `most_lost` nodes. Searches degrees, ZeRO stage and
-// micro-batch; all other settings stay as in `plan`. If nothing fits, recompute, sequence
-// parallelism and schedule may change too. A plan may leave nodes idle: for each loss,
+// Finds the best plan after a loss of 1 to `most_lost` nodes, with the search of space_around(), as
+// `tpsim plan FILE --gpus N` does. A plan may leave nodes idle: for each loss,
 // all node counts from the remaining nodes down to 3/4 of them are tried.
 Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
                                       std::int64_t most_lost,

@@ -9,17 +9,9 @@
 namespace tpsim {
 namespace {
 
-SearchSpace space_like(const Plan& plan, std::int64_t gpus) {
+SearchSpace space_of(const Plan& plan, std::int64_t gpus) {
   SearchSpace space = space_around(plan);
   space.gpus = gpus;
-  for (const SettingRow& row : setting_rows()) {
-    // Degrees and batches may change with the number of GPUs; all other settings are kept.
-    const bool stays = row.role == SettingRole::kVariant || row.kind == FieldKind::kWord;
-    if (stays) space.asked[row.setting] = {setting_of(plan, row.setting).value};
-  }
-  if (plan.recompute == Recompute::kBlocks) {
-    space.asked[Setting::kRecomputeBlocks] = {plan.recompute_blocks};
-  }
   return space;
 }
 
@@ -33,7 +25,7 @@ Result<std::int64_t> batch_for(const Scenario& scenario, const Plan& plan, std::
   for (int i = 0; i < kTries && unit <= gpus; ++i, unit *= 2) {
     const std::int64_t below = plan.global_batch / unit * unit;
     const bool up = below == 0 || 2 * (plan.global_batch - below) > unit;
-    SearchSpace space = space_like(plan, gpus);
+    SearchSpace space = space_of(plan, gpus);
     space.global_batch = up ? below + unit : below;
     TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
     if (!found.plans.empty()) return space.global_batch;
@@ -61,16 +53,7 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   std::vector<std::vector<PlannedRun>> found(
       static_cast<std::size_t>(nodes));  // by number of nodes used
   for (std::int64_t used = nodes - 1; used >= least; --used) {
-    SearchSpace space = space_like(plan, used * node);
-    TPSIM_TRY(SearchResult result, search(scenario, space, 1, {}));
-    if (result.plans.empty()) {
-      // Fewer GPUs may need other means against a lack of memory, or another pipeline.
-      for (const Setting setting : {Setting::kRecompute, Setting::kRecomputeBlocks,
-                                    Setting::kSequenceParallel, Setting::kSchedule}) {
-        space.asked[setting].clear();
-      }
-      TPSIM_TRY(result, search(scenario, space, 1, {}));
-    }
+    TPSIM_TRY(SearchResult result, search(scenario, space_of(plan, used * node), 1, {}));
     found[static_cast<std::size_t>(used)] = std::move(result.plans);
     if (progress) progress(static_cast<double>(nodes - used) / static_cast<double>(nodes - least));
   }

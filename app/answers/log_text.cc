@@ -22,17 +22,6 @@ Error too_long(const std::string& path) {
                    "the end of the log is enough: use tail -c 200M");
 }
 
-Result<std::string> standard_input() {
-  std::string text;
-  std::string piece(kPiece, '\0');
-  for (;;) {
-    const std::size_t got = std::fread(piece.data(), 1, piece.size(), stdin);
-    text.append(piece, 0, got);
-    if (text.size() > kMostLogBytes) return too_long("standard input");
-    if (got < piece.size()) return text;
-  }
-}
-
 bool is_gzip(const std::string& bytes) {
   return bytes.size() > 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
 }
@@ -108,12 +97,7 @@ Status refuse_reports(const std::string& file) {
 }  // namespace
 
 Result<std::string> read_log_text(const std::string& path) {
-  std::string bytes;
-  if (path == "-") {
-    TPSIM_TRY(bytes, standard_input());
-  } else {
-    TPSIM_TRY(bytes, read_file(path, kMostLogBytes));
-  }
+  TPSIM_TRY(std::string bytes, read_file(path, kMostLogBytes));
   if (!is_gzip(bytes)) return without_wide_letters(std::move(bytes));
   TPSIM_TRY(std::string text, GzipUnpacker().text(std::move(bytes), path));
   return without_wide_letters(std::move(text));

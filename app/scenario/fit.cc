@@ -283,9 +283,10 @@ std::string misfit_text(const Prediction& predicted, double most_chance) {
     return shortage_text(predicted, predicted.capacity);
   }
   return fmt::format(
-      "runs out of memory with a probability of {}, more than the accepted {}: it needs {} of "
-      "{} GiB",
-      chance_text(predicted.p_oom), percent_text(most_chance), gib_text(predicted.peak),
+      "runs out of memory with a probability of {:.3g} %, more than the accepted {:.3g} %: it "
+      "needs "
+      "{} of {} GiB",
+      100 * predicted.p_oom, 100 * most_chance, gib_text(predicted.peak),
       gib_text(predicted.capacity));
 }
 

@@ -137,7 +137,12 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
   Arguments arguments;
   if (row.command) arguments.command = *row.command;
   arguments.positional = request.path.value_or("");
-  if (arguments.positional == "-") {
+  const auto is_stream = [](const JsonMember& member) {
+    const auto* text = member.value.as<std::string>();
+    return text != nullptr && *text == "-";
+  };
+  if (arguments.positional == "-" ||
+      std::any_of(request.options.begin(), request.options.end(), is_stream)) {
     return bad_input("'-' is standard input, which carries the requests", std::string(row.name),
                      "write the input to a file");
   }

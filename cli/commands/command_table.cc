@@ -69,7 +69,7 @@ constexpr std::array kCommands = {
                "configurations", "further configuration files, e.g. of accelerate or DeepSpeed"},
     CommandRow{Command::kCheckLog, run_check_log, "check-log",
                "compare a training log with its prediction and explain the gap", "training.log",
-               "log file (docs/check-log.md), may be gzipped; -: stdin",
+               "log file (docs/check-log.md), may be gzipped",
                "tpsim check-log training.log plan.json", "plan.json",
                "the plan that should be running, same as --plan"},
     CommandRow{Command::kList, run_list, "list", "list catalogue entries", "kind",

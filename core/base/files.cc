@@ -100,8 +100,10 @@ void sync_folder(const std::filesystem::path& folder) {
 
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most_bytes) {
   if (is_shipped(path)) return read_shipped(path);
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
+  const bool is_input = path == "-";
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(
+      is_input ? stdin : std::fopen(path.c_str(), "rb"),
+      is_input ? [](std::FILE*) { return 0; } : &std::fclose);
   if (file == nullptr) return file_error(path, "open", errno);
   std::string text;
   char block[1 << 16];

@@ -10,8 +10,9 @@
 
 namespace tpsim {
 
-// Returns the bytes of a file, on disk or embedded in the executable (core/base/shipped_data.h).
-// Error if the file cannot be read or is larger than `most_bytes`.
+// Returns the bytes of a file, on disk or embedded in the executable (core/base/shipped_data.h), or
+// of standard input if the path is "-". Error if the file cannot be read or is larger than
+// `most_bytes`.
 Result<std::string> read_file(const std::filesystem::path& path, std::size_t most_bytes);
 
 // Writes a temporary file in the target's folder, syncs and renames it: readers see the old file or

@@ -350,7 +350,9 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportIn
         "contains no training command and no options", path_of(file),
         other.empty()
             ? "give a script that calls torchrun, deepspeed, srun, python, llamafactory-cli or "
-              "axolotl, a file of options, or a Megatron log that prints its arguments"
+              "axolotl, a file of options, or a Megatron log that prints its arguments; a "
+              "configuration "
+              "needs the ending .yaml, .toml, .json or .py"
             : fmt::format("the script starts {}: import that script. Give variables that the "
                           "calling script sets with --set NAME=VALUE",
                           other)));

@@ -115,6 +115,27 @@ std::string checked(const test::Folder& folder, const std::string& command,
 
 }  // namespace
 
+TEST_CASE("a plan or script on standard input gives the answer of the file") {
+  const test::Folder folder;
+  const std::string tpsim = TPSIM_BINARY_DIR "/tpsim", place = folder.path().string();
+  REQUIRE(test::run(tpsim + " simulate --model llama-2-7b --cluster dgx-h100 --dp 8 --save " +
+                    place + "/a.json && " + tpsim + " export " + place +
+                    "/a.json --to megatron-lm -o " + place)
+              .code == 0);
+  for (const std::string call : {"simulate FILE --json < a.json", "explain FILE --json < a.json",
+                                 "import FILE --json < megatron-lm.sh"}) {
+    const std::string file = call.substr(call.find("< ") + 2);
+    const auto ended = [&](const std::string& name) {
+      std::string words = call;
+      return test::run("cd " + place + " && " + tpsim + " " +
+                       words.replace(words.find("FILE"), 4, name));
+    };
+    const test::Finished piped = ended("-");
+    CHECK(piped.code == 0);
+    CHECK(piped.out == ended(file).out);
+  }
+}
+
 TEST_CASE("every report has the keys and types of its schema") {
   const test::Folder folder;
   std::filesystem::create_symlink(std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/cli/files",

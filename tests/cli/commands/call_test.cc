@@ -101,6 +101,8 @@ TEST_CASE("an invalid request is answered with what is wrong") {
              Catch::Contains("does not accept the option json"));
   CHECK_THAT(error_of(requested("check_log", R"(, "path": "-", "plan": {})")),
              Catch::Contains("carries the requests"));
+  CHECK_THAT(error_of(requested("import_plan", R"(, "path": "a.sh", "options": {"plan": "-"})")),
+             Catch::Contains("carries the requests"));
 }
 
 TEST_CASE("numbers and texts of options give the same answer") {
