@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -29,6 +30,8 @@ namespace {
 
 // Maximum share of the free memory for the ranks of a plan whose whole step is timed.
 constexpr double kMemoryShare = 0.5;
+// Maximum memory of these ranks with --quick.
+constexpr Bytes kQuickMemory(kGiB);
 
 // Plans to measure, all of one model. Without a model only the device is measured, and `plans` is
 // empty.
@@ -142,26 +145,57 @@ std::vector<InStepRun> in_step_runs_of(const Subject& subject, std::int64_t worl
   return all;
 }
 
+// Returns the ops that --quick times, in order. Probes of the device are first. The others cover
+// all durations coarsely and then ever more finely, because ops between two timed ones are
+// interpolated.
+std::vector<OpTime> quick_ops(std::vector<OpTime> ops, const std::set<OpKey>& probes) {
+  constexpr double kFlopsOfByte = 5, kMostFlops = 2e10;  // rough: seconds on a CPU
+  const auto cost = [](const OpTime& op) {
+    return op.record.flops + kFlopsOfByte * static_cast<double>(op.record.bytes);
+  };
+  std::erase_if(ops, [&](const OpTime& op) { return cost(op) > kMostFlops; });
+  std::stable_sort(ops.begin(), ops.end(),
+                   [&](const OpTime& a, const OpTime& b) { return cost(a) < cost(b); });
+  std::vector<OpTime> ordered(ops.begin(), ops.begin() + (ops.empty() ? 0 : 1));
+  for (std::size_t stride = std::bit_ceil(ops.size()); stride > 0; stride /= 2) {
+    for (std::size_t i = stride; i < ops.size(); i += 2 * stride) ordered.push_back(ops[i]);
+  }
+  std::stable_partition(ordered.begin(), ordered.end(),
+                        [&](const OpTime& op) { return probes.contains(op.record.key); });
+  return ordered;
+}
+
+std::int64_t tokens_of(const InStepRun& run) {
+  return run.plan.global_batch / run.plan.degrees.dp * run.model.seq;
+}
+
 ProfileRequest request_of(const ProfilingRequest& asked, const Subject& subject,
-                          const StepTimes& work, const LocalDevices& devices, std::int64_t world) {
+                          const StepTimes& work, const std::set<OpKey>& probes,
+                          const LocalDevices& devices, std::int64_t world) {
   ProfileRequest request;
-  for (const OpTime& op : work.ops) request.ops.push_back(op.record.key);
+  for (const OpTime& op : asked.is_quick ? quick_ops(work.ops, probes) : work.ops) {
+    request.ops.push_back(op.record.key);
+  }
   constexpr std::int64_t kLargest = 64 << 20, kLargestOnGpus = 1 << 30;
   const std::int64_t largest = devices.facts.asynchronous ? kLargestOnGpus : kLargest;
   request.collectives = collective_needs(work, subject, asked.all_collectives ? largest : 0);
   request.sustained = devices.facts.asynchronous;
   if (!devices.facts.asynchronous) {
+    const Bytes memory = kMemoryShare * devices.free_memory(nullptr).bytes;
     request.in_step_runs =
-        in_step_runs_of(subject, world, kMemoryShare * devices.free_memory(nullptr).bytes);
+        in_step_runs_of(subject, world, asked.is_quick ? std::min(memory, kQuickMemory) : memory);
   }
   // Rotating operand sets of this multiple of the cache size evicts operands before each op.
   constexpr double kCachesFull = 4;
   request.op_timer.rotated = std::max(request.op_timer.rotated, kCachesFull * devices.cache);
   request.collective_timer.rotated = request.op_timer.rotated;
   if (asked.is_quick) {
-    // One budget each for ops in their step, single ops, and collectives.
+    // One budget each for ops in their step, single ops, and collectives. Short work is first.
     constexpr Seconds kBudget(12);
-    request.in_step_budget = kBudget;
+    request.budget = kBudget;
+    std::stable_sort(
+        request.in_step_runs.begin(), request.in_step_runs.end(),
+        [](const InStepRun& a, const InStepRun& b) { return tokens_of(a) < tokens_of(b); });
     request.op_timer.budget = kBudget / static_cast<double>(request.ops.size());
     request.op_timer.making = request.op_timer.soak = request.op_timer.budget;
     request.collective_timer.budget =
@@ -313,11 +347,11 @@ std::int64_t group_left_out(const std::vector<CollectiveNeed>& needs, std::int64
 
 // Returns the most operand bytes of an op that is timed. On a CPU, larger ops take as long per
 // byte.
-Bytes largest_timed(const LocalDevices& devices, std::int64_t world) {
-  constexpr Bytes kLargestOnCpu(512 * kMiB);
+Bytes largest_timed(const LocalDevices& devices, std::int64_t world, bool is_quick) {
+  const Bytes largest_on_cpu((is_quick ? 128 : 512) * kMiB);
   const Bytes share =
       kMemoryShare / static_cast<double>(world) * devices.free_memory(nullptr).bytes;
-  return devices.facts.asynchronous ? share : std::min(share, kLargestOnCpu);
+  return devices.facts.asynchronous ? share : std::min(share, largest_on_cpu);
 }
 
 }  // namespace
@@ -329,14 +363,18 @@ Result<std::optional<MeasuredProfile>> measured_profile(const ProfilingRequest& 
   sum.add(ops_to_profile(subject.model, subject.options, subject.plans));
   const DType own = devices.facts.asynchronous ? DType::kBFloat16 : DType::kFloat32;
   const DType dtype = subject.plans.empty() ? own : subject.plans.front().dtype;
-  for (const OpRecord& probe : probe_ops(dtype, devices.facts)) sum.add(probe, Seconds());
+  std::set<OpKey> probes;
+  for (const OpRecord& probe : probe_ops(dtype, devices.facts)) {
+    sum.add(probe, Seconds());
+    probes.insert(probe.key);
+  }
   StepTimes work = sum.times();
   const std::int64_t world = devices.ranks.started > 0
                                  ? devices.ranks.started
                                  : std::min(subject.ranks, devices.machine.devices);
   MeasuredProfile measurement;
-  measurement.too_large = drop_larger(largest_timed(devices, world), work);
-  const ProfileRequest own_request = request_of(request, subject, work, devices, world);
+  measurement.too_large = drop_larger(largest_timed(devices, world, request.is_quick), work);
+  const ProfileRequest own_request = request_of(request, subject, work, probes, devices, world);
   TPSIM_TRY(Findings found, measured(devices, subject, own_request, world, request.progress));
   if (!devices.ranks.speaks) return std::optional<MeasuredProfile>();
   measurement.profile = profile_of(request, devices, work, found);

@@ -32,7 +32,7 @@ struct ProfilingRequest {
 struct MeasuredProfile {
   Profile profile;
   std::size_t too_large = 0;        // number of ops that do not fit in memory here
-  std::size_t without_sample = 0;   // number of ops for which the cores were too busy
+  std::size_t without_sample = 0;   // number of ops that have no time
   std::int64_t group_left_out = 0;  // ranks of the largest group that could not be timed; 0: none
   std::vector<std::string> notes;   // why some properties of the device are unknown
 };

@@ -53,12 +53,13 @@ Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
   const std::size_t rounds = (request.in_step_runs.size() + ranks - 1) / ranks;
   const auto all = static_cast<double>(rounds + request.ops.size() + 1);
   using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
+  Clock::time_point begin = Clock::now();
+  const auto is_spent = [&] {
+    const double passed = std::chrono::duration<double>(Clock::now() - begin).count();
+    return request.budget && barrier.all_agree(passed > request.budget->value());
+  };
   for (std::size_t round = 0; round < rounds; ++round) {
-    if (request.in_step_budget) {
-      const double passed = std::chrono::duration<double>(Clock::now() - begin).count();
-      if (barrier.all_agree(passed > request.in_step_budget->value())) break;
-    }
+    if (is_spent()) break;
     const std::size_t turn = round * ranks + static_cast<std::size_t>(world.rank());
     TPSIM_TRY_STATUS(time_in_steps(device, meter, barrier,
                                    request.in_step_runs[turn % request.in_step_runs.size()],
@@ -66,7 +67,8 @@ Result<Samples> profile_rank(World& world, Device& device, LoadMeter& meter,
     progress(static_cast<double>(round + 1) / all);
   }
   OpTimer timer(device, meter, barrier, request.op_timer);
-  for (std::size_t i = 0; i < request.ops.size(); ++i) {
+  begin = Clock::now();
+  for (std::size_t i = 0; i < request.ops.size() && !is_spent(); ++i) {
     // All ranks time an op if any rank has no samples of it. The ranks have samples of different
     // ops, because they ran steps of different plans and plan ranks.
     const bool known = samples.has(request.ops[i]);

@@ -53,8 +53,9 @@ struct ProfileRequest {
   // under load.
   bool sustained = false;
   InStepSettings in_step;
-  // No in-step run starts after this time. The ops of skipped runs are timed alone.
-  std::optional<Seconds> in_step_budget;
+  // No in-step run starts after this time; the ops of skipped runs are timed alone. No single op
+  // starts after as much time again.
+  std::optional<Seconds> budget;
   CollectiveTimerSettings collective_timer;
 };
 

@@ -32,7 +32,7 @@ Result<ProfilingRequest> profiling_request(const Arguments& arguments) {
   return request;
 }
 
-std::string summary(const MeasuredProfile& measured, const std::string& path) {
+std::string summary(const MeasuredProfile& measured, const std::string& path, bool is_quick) {
   const Profile& profile = measured.profile;
   double widest = 0;
   for (const OpSample& sample : profile.ops) widest = std::max(widest, sample.spread);
@@ -43,9 +43,10 @@ std::string summary(const MeasuredProfile& measured, const std::string& path) {
       100 * widest);
   if (measured.without_sample > 0) {
     text += fmt::format(
-        "{} ops have no sample because other programs kept the cores busy; measure again on an "
-        "idle machine\n",
-        measured.without_sample);
+        "{} ops have no sample because {}other programs kept the cores busy; measure again on an "
+        "idle machine{}\n",
+        measured.without_sample, is_quick ? "--quick ended before them, or " : "",
+        is_quick ? " or without --quick" : "");
   }
   if (measured.group_left_out > 0) {
     text += fmt::format("collectives of more ranks than ran here, up to {} ranks, were not timed\n",
@@ -102,7 +103,7 @@ Result<Answer> run_profile(const Arguments& arguments, const Terminal& terminal)
   for (const std::string& note : measured->notes) {
     if (!arguments.has("--quiet")) say(fmt::format("tpsim: {}\n", printable(note)));
   }
-  return Answer{.text = summary(*measured, path), .is_prose = false};
+  return Answer{.text = summary(*measured, path, request.is_quick), .is_prose = false};
 }
 
 }  // namespace tpsim::cli

@@ -37,17 +37,18 @@ Result<double> amount_of(const Arguments& arguments, Opt opt, std::span<const Un
     return option_error(opt, fmt::format("'{}' is not {}", text, what), hint);
   }
   if (!(number.value > 0 && number.value * found->factor < kMostAmount)) {
-    return option_error(opt, fmt::format("'{}' is out of range", text), "write a value above zero");
+    return option_error(opt, fmt::format("'{}' is out of range", text),
+                        number.value > 0 ? "write a smaller value" : "write a value above zero");
   }
   return number.value * found->factor;
 }
 
-// Parses a time: "105s", "3 h", "30min", "60d". Zero if the option is absent.
+// Parses a time: "850ms", "105s", "3 h", "30min", "60d". Zero if the option is absent.
 Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
-  constexpr Unit kUnits[] = {{"d", 24 * 3600}, {"h", 3600}, {"min", 60}, {"s", 1}};
+  constexpr Unit kUnits[] = {{"d", 24 * 3600}, {"h", 3600}, {"min", 60}, {"s", 1}, {"ms", 1e-3}};
   if (!arguments.has(opt)) return Seconds();
   TPSIM_TRY(const double seconds,
-            amount_of(arguments, opt, kUnits, "a time", "write 105s, 30min, 3h or 60d"));
+            amount_of(arguments, opt, kUnits, "a time", "write 850ms, 105s, 30min, 3h or 60d"));
   return Seconds(seconds);
 }
 

@@ -158,6 +158,15 @@ std::string undivided(const Scenario& scenario, const SearchSpace& space) {
     return fmt::format("{} = {} does not divide {} ({})", names, count_text(product),
                        gpus_text(space.gpus), nearest_divisors(space.gpus, product));
   }
+  const std::vector<std::int64_t>& micro_batch = space.asked[Setting::kMicroBatch];
+  const std::vector<std::int64_t>& dp = space.asked[Setting::kDp];
+  const std::int64_t own = dp.size() == 1 ? space.global_batch / dp.front() : space.global_batch;
+  if (own > 0 && micro_batch.size() == 1 && own % micro_batch.front() != 0) {
+    return fmt::format("micro-batch = {} does not divide the {} sequences of {} ({})",
+                       count_text(micro_batch.front()), count_text(own),
+                       dp.size() == 1 ? "a data-parallel rank" : "a step",
+                       nearest_divisors(own, micro_batch.front()));
+  }
   const std::vector<std::int64_t>& ep = space.asked[Setting::kEp];
   if (ep.size() != 1 || !has_experts(scenario.model)) return "";
   const std::int64_t experts = scenario.model.experts.count;

@@ -252,10 +252,13 @@ def export(plan: AnyPlan, *, to: str, **options: Any) -> Dict[str, str]:
 
 
 @_with_options("import_plan")
-def import_plan(launch: PathLike, *, from_: str, model: PathLike, **options: Any) -> Plan:
+def import_plan(
+    launch: PathLike, *, from_: Optional[str] = None, model: Optional[PathLike] = None, **options: Any
+) -> Plan:
     """Imports a plan from a folder of launch files, or from one launch file."""
     given = _given("import_plan", options, model=model)
-    given["from"] = from_
+    if from_ is not None:
+        given["from"] = from_
     return plan_from(call("import_plan", given, path=os.fsdecode(launch)))
 
 

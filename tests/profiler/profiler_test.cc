@@ -163,6 +163,11 @@ TEST_CASE("a step in the profiler gives samples of all its ops; other ops are ti
   }
   CHECK(samples->collectives().empty());
   CHECK(samples->rank_jitter() == Approx(0).margin(1e-9));
+  // Neither a step nor an op starts after the budget.
+  request.budget = Seconds(0);
+  const auto none = profile_rank(world, device, meter, request, hear_nothing);
+  REQUIRE(none.ok());
+  CHECK(none->ops().empty());
 }
 
 }  // namespace tpsim

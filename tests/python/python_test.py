@@ -221,6 +221,7 @@ class SameAnswers(unittest.TestCase):
                 self.assertEqual(text, written.read())
         back = tpsim.import_plan(folder, from_="megatron-deepspeed", model="bloom-560m")
         self.assertEqual(dataclasses.replace(back, predicted=plan.predicted), plan)
+        self.assertEqual(tpsim.import_plan(folder), back)
         code, out, _ = run("import", folder, "--from", "megatron-deepspeed", "--model",
                            "bloom-560m", "--json")
         self.assertEqual((code, out), (0, back.text()))

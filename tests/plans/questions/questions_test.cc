@@ -99,6 +99,10 @@ TEST_CASE("a degree that does not divide is named with the nearest ones that do"
         "tp x pp = 32 does not divide 8 GPUs (nearest: 8)");
   CHECK(illegal(test::small_bloom(), "tp=2,pp=1,dp=2,cp=1") ==
         "tp x pp x dp x cp = 4, but the product must be 8 GPUs");
+  CHECK_THAT(illegal(test::small_bloom(), "micro-batch=5"),
+             Catch::Contains("micro-batch = 5 does not divide the"));
+  CHECK_THAT(illegal(test::small_bloom(), "dp=4,micro-batch=5"),
+             Catch::Contains("sequences of a data-parallel rank"));
   const ModelSpec experts = test::small_mixture();
   CHECK_THAT(illegal(experts, "ep=3"),
              Catch::Contains("ep = 3 does not divide the") && Catch::Contains("nearest: 2, 4"));
