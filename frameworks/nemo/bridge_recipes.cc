@@ -39,10 +39,25 @@ bool is_on(const std::vector<FlatSetting>& settings, std::string_view key) {
   return found != nullptr && found->value == "true";
 }
 
+// Adds the overlap of transfers between pipeline stages, which a comm_overlap section sets: on with
+// virtual stages. Source: training/comm_overlap.py.
+void add_p2p_overlap(std::vector<FlatSetting>& settings) {
+  constexpr const char* kStated = "comm_overlap.overlap_p2p_comm";
+  if (has_key(settings, kStated)) return;
+  const FlatSetting* const virtual_stages =
+      find_setting(settings, "model.virtual_pipeline_model_parallel_size");
+  const bool is_interleaved =
+      virtual_stages != nullptr && !matches_any(virtual_stages->value, "1 none");
+  std::erase_if(settings,
+                [](const FlatSetting& one) { return one.key == "model.overlap_p2p_comm"; });
+  settings.push_back({kStated, is_interleaved ? "true" : "false", 0});
+}
+
 // Adds the two data-parallel overlaps, gradient reduction and parameter all-gather, which a
 // comm_overlap section enables by default. Source: training/comm_overlap.py.
 void add_overlap(std::vector<FlatSetting>& settings) {
   if (!has_key(settings, fmt::format("comm_overlap.{}", kMadeBy))) return;
+  add_p2p_overlap(settings);
   const FlatSetting* const sharded = find_setting(settings, "ddp.use_distributed_optimizer");
   const bool has_fsdp =
       is_on(settings, "ddp.use_megatron_fsdp") || is_on(settings, "dist.use_megatron_fsdp");
@@ -89,7 +104,7 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
       "optimizer.reuse_grad_buf_for_mxfp8_param_ag model.fp8_output_proj "
       "model.tp_comm_bulk_* model.tp_comm_split_* model.vision_cuda_graph_* "
       "model.max_vision_cuda_graph_* model.overlap_dispatch_backward_with_experts_wgrad "
-      "model.apply_dsa_kernel_fusion";
+      "model.apply_dsa_kernel_fusion model.use_fused_mhc";
   std::vector<std::string> savings, notes;
   std::erase_if(settings, [&](const FlatSetting& one) {
     if (!matches_any(one.key, kSavings)) return false;
@@ -170,6 +185,15 @@ void rename_newer(std::vector<FlatSetting>& settings) {
   }
 }
 
+constexpr std::string_view kShapeKeys =
+    "model.num_layers model.hidden_size model.ffn_hidden_size model.num_attention_heads "
+    "model.num_query_groups model.kv_channels model.num_moe_experts model.moe_router_topk "
+    "model.moe_ffn_hidden_size model.moe_shared_expert_intermediate_size "
+    "model.moe_router_score_function model.moe_router_num_groups "
+    "model.moe_router_group_topk model.moe_router_topk_scaling_factor model.moe_latent_size "
+    "model.moe_router_enable_expert_bias model.moe_layer_freq model.mtp_num_layers "
+    "model.mtp_use_repeated_layer model.mtp_hybrid_override_pattern model.vocab_size";
+
 enum class ModelSource : std::uint8_t { kSettings, kHub, kPattern };
 
 // Returns the settings that the recipe states. Skips empty settings, and unknown settings that have
@@ -181,7 +205,9 @@ std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSour
     const bool is_made_by = one.key.ends_with(kMadeBy);
     if (one.value.empty() || (is_made_by && one.key.find('.') == std::string::npos)) continue;
     if (recipe.is_default(one.key)) {
-      const bool is_bridges = is_hub && one.key.starts_with("model.moe_");
+      const bool is_bridges =
+          is_hub && (one.key.starts_with("model.moe_") || matches_any(one.key, kShapeKeys) ||
+                     matches_any(one.key, "model.hidden_dropout model.attention_dropout"));
       const bool is_newer = one.key.starts_with("model.cuda_graph_modules");
       const bool is_read = has_nemo_key(one.key) || (is_whole && one.key.starts_with("model."));
       if (is_bridges || is_newer || !is_read) continue;
@@ -189,17 +215,8 @@ std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSour
     settings.push_back({one.key, dtype_word(one.value), one.line});
   }
   if (source == ModelSource::kPattern) {  // hybrid_model() has read these
-    std::erase_if(settings, [](const FlatSetting& one) {
-      return matches_any(
-          one.key,
-          "model.num_layers model.hidden_size model.ffn_hidden_size model.num_attention_heads "
-          "model.num_query_groups model.kv_channels model.num_moe_experts model.moe_router_topk "
-          "model.moe_ffn_hidden_size model.moe_shared_expert_intermediate_size "
-          "model.moe_router_score_function model.moe_router_num_groups "
-          "model.moe_router_group_topk model.moe_router_topk_scaling_factor model.moe_latent_size "
-          "model.moe_router_enable_expert_bias model.moe_layer_freq model.mtp_num_layers "
-          "model.mtp_use_repeated_layer model.mtp_hybrid_override_pattern model.vocab_size");
-    });
+    std::erase_if(settings,
+                  [](const FlatSetting& one) { return matches_any(one.key, kShapeKeys); });
   }
   add_overlap(settings);
   settle_dependent(settings);

@@ -113,6 +113,10 @@ void ask_for_key(const std::string& name, const std::string& where, LeftSettings
   left.ask(name, nearest(name, names), where);
 }
 
+// Dtypes that recipes state and YAML files cannot.
+constexpr std::string_view kReadDtypes =
+    "ddp.megatron_fsdp_main_grads_dtype ddp.megatron_fsdp_grad_comm_dtype";
+
 // Converts a setting to an option of Megatron. Returns nothing for a switch that is off. Ignored
 // and refused settings keep their names.
 std::optional<LaunchOption> option_of(std::string_view name, std::string_view value,
@@ -126,6 +130,11 @@ std::optional<LaunchOption> option_of(std::string_view name, std::string_view va
     return LaunchOption{row.option, is_switch ? "" : std::string(value)};
   }
   if (is_known) return std::nullopt;
+  if (matches_any(name, kReadDtypes)) {
+    LaunchOption dtype{"--" + std::string(name.substr(name.find('.') + 1)), std::string(value)};
+    std::replace(dtype.name.begin(), dtype.name.end(), '_', '-');
+    return dtype;
+  }
   LaunchOption outside{std::string(name), std::string(value)};
   if (is_set_aside(LaunchStack::kNemo, outside)) return outside;
   ask_for_key(outside.name, where, left);

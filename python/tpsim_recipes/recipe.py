@@ -51,7 +51,7 @@ def ignore_new_folders():
         try:
             own(*places, **words)
         except OSError as error:
-            if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOENT):
                 raise
     os.mkdir = mkdir
 

@@ -9,7 +9,7 @@ import importlib
 import sys
 import types
 
-from . import nemo_run, olmo, pydantic_models, recorders
+from . import bridges, nemo_run, olmo, pydantic_models, recorders
 from .overrides import overridden
 from .plain import name_of
 from .recorders import Recorder, Started
@@ -199,14 +199,27 @@ def hub_provider(owner, hub, facts):
     HubModel.__qualname__, HubModel.__module__ = owner.__qualname__, owner.__module__
     others = mla_defaults()
     for field in getattr(owner, "__dataclass_fields__", {}).values():
-        if field.default_factory is not dataclasses.MISSING:
+        if field.default_factory is not dataclasses.MISSING and not hasattr(owner, field.name):
             others[field.name] = field.default_factory()
         elif field.default is dataclasses.MISSING:
             others[field.name] = None
     made = object.__new__(HubModel)
     made.__dict__["_tpsim_model"] = hub
+    made.__dict__.update(chosen_by_bridge(owner, hub, facts))
     made.__dict__.update(facts)
     return made
+
+
+def chosen_by_bridge(owner, hub, facts):
+    """Returns the fields that differ from Megatron-Core's defaults although no recipe sets them: a default of the
+    provider's class that a base class hides, and fused kernels of the model's bridge.
+    """
+    chosen = {field.name: field.default_factory() for field in getattr(owner, "__dataclass_fields__", {}).values()
+              if field.default_factory is not dataclasses.MISSING and hasattr(owner, field.name)}
+    dense, sparse = (bridges.architecture_of(hub, has_experts) for has_experts in (False, True))
+    if dense != sparse and "num_moe_experts" not in facts:
+        asked[hub].add("num_moe_experts")
+    return {**chosen, **bridges.selected().get(sparse if facts.get("num_moe_experts") else dense, {})}
 
 
 def mla_defaults():

@@ -174,6 +174,56 @@ if __name__ == "__main__":
         self.assertEqual(answer["model"]["tensor_model_parallel_size"], 8, answer)
         self.assertEqual(answer["tpsim_recipe"]["gpus"], 32)
 
+    # The provider's default of a field hides that of its base. The bridge of an architecture selects other fusions.
+    BRIDGES = {
+        "megatron/bridge/models/__init__.py": "",
+        "megatron/bridge/models/conversion/auto_bridge.py": "class AutoBridge:\n    pass\n",
+        "megatron/bridge/models/gpt_provider.py": """
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Base:
+    bias_dropout_fusion: bool = False
+    gradient_accumulation_fusion: bool = False
+
+
+@dataclass
+class GPTModelProvider(Base):
+    gradient_accumulation_fusion: bool = field(default_factory=lambda: True)
+""",
+        "megatron/bridge/models/qwen/qwen3_moe_bridge.py": """
+@MegatronModelBridge.register_bridge(source="Qwen3MoeForCausalLM", target=GPTModel)
+class Qwen3MoEBridge:
+    def provider_bridge(self, hf_pretrained):
+        provider = super().provider_bridge(hf_pretrained)
+        provider.bias_dropout_fusion = True
+        return provider
+""",
+        "megatron/bridge/models/qwen/qwen3_bridge.py": """
+@MegatronModelBridge.register_bridge(source=Qwen3ForCausalLM, target=GPTModel)
+class Qwen3Bridge:
+    def provider_bridge(self, hf_pretrained):
+        return make(bias_dropout_fusion=False)
+""",
+    }
+
+    def test_the_bridge_of_a_hub_model_selects_fusions(self):
+        for name, text in self.BRIDGES.items():
+            path = self.folder / "checkout" / "src" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        text = ("from megatron.bridge.models.conversion.auto_bridge import AutoBridge\n\n\ndef our_config():\n"
+                "    model = AutoBridge.from_hf_pretrained('Qwen/Qwen3-30B-A3B').to_megatron_provider()\n"
+                "    return {'model': model}\n")
+        answer = self.run_recipe(text)
+        self.assertEqual(answer["tpsim_recipe"]["models"], {"Qwen/Qwen3-30B-A3B": ["num_moe_experts"]})
+        self.assertFalse(answer["model"]["bias_dropout_fusion"])
+        answer = self.run_recipe(text, "--facts", '{"Qwen/Qwen3-30B-A3B": {"num_moe_experts": 128}}')
+        self.assertTrue(answer["model"]["bias_dropout_fusion"])
+        self.assertTrue(answer["model"]["gradient_accumulation_fusion"])
+        self.assertNotIn("model.gradient_accumulation_fusion", answer["tpsim_recipe"]["defaults"])
+
     def test_a_recorded_configuration_names_its_class(self):
         found, _ = self.value_of("import nemo_run as run\nfrom data import Mock, Real\n"
                                  "made = run.Config(Mock, samples=1)\n"
@@ -383,6 +433,16 @@ class Imports(unittest.TestCase):
         nemo["trainer"]["strategy"]["ddp"]["data_parallel_sharding_strategy"] = "optim_grads_params"
         run = self.import_of(nemo, framework="nemo")
         self.assertEqual(json.loads(run.stdout)["plan"]["zero"], 3, run.stderr)
+
+    def test_defaults_of_a_provider_are_not_those_of_a_hub_model(self):
+        config = self.bridge("model", overlap_p2p_comm=False, hidden_dropout=0.1, num_layers=0,
+                             pipeline_model_parallel_size=4, virtual_pipeline_model_parallel_size=3)
+        run = self.import_of(config, defaults=["model.overlap_p2p_comm", "model.hidden_dropout", "model.num_layers"])
+        self.assertEqual(run.returncode, 0, run.stderr)
+        plan = json.loads(run.stdout)
+        self.assertEqual(plan["model"]["hidden_dropout"], 0)
+        self.assertNotIn("overlap_p2p", plan.get("parts", {}))  # on, as in the stack
+        self.assertEqual(plan["plan"]["virtual_stages"], 3)
 
     def test_a_recipe_without_a_number_of_gpus_needs_one(self):
         config = dict(self.BRIDGE)
