@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -129,9 +130,8 @@ std::int64_t nodes_of(const ClusterSpec& cluster, const Plan& plan);
 struct Replanned {
   std::int64_t lost_nodes = 0;
   std::vector<PlannedRun> best;  // one plan; empty if none fits
-  // Global batch nearest to the plan's at which a plan that fits uses all remaining GPUs. 0 if
-  // `best` already uses all of them, or if no tried batch has such a plan.
-  std::int64_t whole_batch = 0;
+  // Plan on all remaining GPUs with another global batch; see faster_batch().
+  std::optional<PlannedRun> other_batch;
 };
 
 // Finds the best plan after a loss of 1 to `most_lost` nodes, with the search of space_around(), as

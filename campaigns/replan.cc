@@ -15,24 +15,6 @@ SearchSpace space_of(const Plan& plan, std::int64_t gpus) {
   return space;
 }
 
-// Returns a global batch with which a plan uses all GPUs; 0 if no tried batch works. GPUs stay idle
-// if the data-parallel degree must divide a batch that shares no factor with the GPU count. Tries
-// multiples of GPUs / 2^k nearest to the plan's batch, smallest unit first, with one search each.
-Result<std::int64_t> batch_for(const Scenario& scenario, const Plan& plan, std::int64_t gpus) {
-  constexpr int kTries = 4;
-  std::int64_t unit = gpus;
-  while (unit % 2 == 0 && unit > 1) unit /= 2;
-  for (int i = 0; i < kTries && unit <= gpus; ++i, unit *= 2) {
-    const std::int64_t below = plan.global_batch / unit * unit;
-    const bool up = below == 0 || 2 * (plan.global_batch - below) > unit;
-    SearchSpace space = space_of(plan, gpus);
-    space.global_batch = up ? below + unit : below;
-    TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
-    if (!found.plans.empty()) return space.global_batch;
-  }
-  return std::int64_t{0};
-}
-
 }  // namespace
 
 Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
@@ -59,7 +41,7 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
   }
   std::vector<Replanned> table;
   for (std::int64_t lost = 1; lost <= most_lost; ++lost) {
-    Replanned row{lost, {}, 0};
+    Replanned row{lost, {}, {}};
     for (std::int64_t used = nodes - lost; used >= least_for(lost); --used) {
       const std::vector<PlannedRun>& plans = found[static_cast<std::size_t>(used)];
       if (plans.empty()) continue;
@@ -67,10 +49,9 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
           row.best.empty() || plans.front().predicted.step < row.best.front().predicted.step;
       if (better) row.best = {plans.front()};
     }
-    const std::int64_t left = (nodes - lost) * node;
-    if (row.best.empty() || gpu_count(row.best.front().plan) < left) {
-      TPSIM_TRY(row.whole_batch, batch_for(scenario, plan, left));
-    }
+    TPSIM_TRY(row.other_batch,
+              faster_batch(scenario, space_of(plan, (nodes - lost) * node),
+                           row.best.empty() ? 0 : row.best.front().predicted.tokens_per_s));
     table.push_back(std::move(row));
   }
   return table;

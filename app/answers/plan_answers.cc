@@ -71,7 +71,10 @@ Result<PlanAnswer> plan_answer(const PlanRequest& request) {
   }
   adopt_parts(answer.found.tried, named);
   if (!answer.found.plans.empty() && answer.space.objective == Objective::kTime) {
-    named.untried = untried_parts(named, answer.found.plans.front(), answer.space.oom_risk);
+    const PlannedRun& best = answer.found.plans.front();
+    named.untried = untried_parts(named, best, answer.space.oom_risk);
+    TPSIM_TRY(named.other_batch,
+              faster_batch(named.scenario, answer.space, best.predicted.tokens_per_s, threads));
   }
   TPSIM_TRY(OpenInputs open, open_inputs(named));
   named.assumed = open.widen(answer.found.plans, threads);

@@ -62,7 +62,9 @@ JsonValue cost_json(const CampaignCost& cost) {
 
 JsonValue replanned_json(const Replanned& row) {
   JsonValue json = json_object({{"lost_nodes", row.lost_nodes}, {"fits", !row.best.empty()}});
-  if (row.whole_batch > 0) json.set("global_batch_for_all_gpus", row.whole_batch);
+  if (row.other_batch) {
+    json.set("global_batch_for_all_gpus", row.other_batch->plan.global_batch);
+  }
   if (row.best.empty()) return json;
   const PlannedRun& run = row.best.front();
   json.set("gpus", gpu_count(run.plan));

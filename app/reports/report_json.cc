@@ -96,7 +96,7 @@ JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective o
   return json;
 }
 
-// Adds "parts_searched" and "parts_not_searched" to the report.
+// Adds "parts_searched", "parts_not_searched" and "other_batch" to the report.
 void add_tried(JsonValue& report, const NamedScenario& named) {
   const auto add = [&](const char* key, const std::vector<TriedParts>& all) {
     if (all.empty()) return;
@@ -108,6 +108,7 @@ void add_tried(JsonValue& report, const NamedScenario& named) {
   };
   add("parts_searched", named.tried);
   add("parts_not_searched", named.untried);
+  if (named.other_batch) report.set("other_batch", run_json(*named.other_batch));
 }
 
 }  // namespace

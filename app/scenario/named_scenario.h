@@ -1,6 +1,7 @@
 // A scenario with the names of its cluster, profile and stack.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +33,7 @@ struct NamedScenario {
   std::vector<TriedParts> tried = {};  // tried combinations of searched parts, best first
   // Single parts that make the best plan faster and that the search did not vary, best first.
   std::vector<TriedParts> untried = {};
+  std::optional<PlannedRun> other_batch = {};  // of a search; see faster_batch()
 };
 
 ScenarioNames names_of(const NamedScenario& named);

@@ -182,9 +182,8 @@ struct Parser {
         "the\n"
         "manual page of all commands. The catalogue is part of the program; the environment "
         "variable\n"
-        "TPSIM_DATA names another folder. tpsim --version shows the catalogue in use. A plan, log "
-        "or "
-        "launch file named - is standard input.");
+        "TPSIM_DATA names another folder. tpsim --version shows the catalogue in use.\n"
+        "A plan, log or launch file named - is standard input.");
   }
 
   Status parse(int argc, const char* const* argv) {

@@ -1,4 +1,7 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
 
 #include "app/scenario/open_inputs.h"
 #include "cli/views/plan_view.h"
@@ -35,6 +38,13 @@ void write_assumed(TextReport& out, const NamedScenario& named) {
                                        percent(assumed.half_width_all_open), narrower));
 }
 
+std::string batch_text(const PlannedRun& run) {
+  return fmt::format("a global batch of {} takes {} on {}, {} tokens/s",
+                     count_text(run.plan.global_batch), time_text(run.predicted.step),
+                     gpus_text(gpu_count(run.plan)),
+                     count_text(std::llround(run.predicted.tokens_per_s)));
+}
+
 void write_tried(TextReport& out, const NamedScenario& named) {
   if (!named.tried.empty()) {
     out.prose_row("parts", joined_text(named.tried, "; ", [](const TriedParts& one) {
@@ -42,13 +52,14 @@ void write_tried(TextReport& out, const NamedScenario& named) {
                                        one.step ? time_text(*one.step) : "has no plan that fits");
                   }));
   }
-  if (!named.untried.empty()) {
-    out.prose_row("not searched", joined_text(named.untried, "; ", [](const TriedParts& one) {
-                    const auto& [part, value] = *one.parts.begin();
-                    return fmt::format("this plan with {} {} takes {}", option_of(part),
-                                       text_of(row_of(part), value), time_text(*one.step));
-                  }));
+  std::vector<std::string> untried;
+  for (const TriedParts& one : named.untried) {
+    const auto& [part, value] = *one.parts.begin();
+    untried.push_back(fmt::format("this plan with {} {} takes {}", option_of(part),
+                                  text_of(row_of(part), value), time_text(*one.step)));
   }
+  if (named.other_batch) untried.push_back(batch_text(*named.other_batch));
+  if (!untried.empty()) out.prose_row("not searched", fmt::format("{}", fmt::join(untried, "; ")));
 }
 
 }  // namespace tpsim::cli

@@ -127,10 +127,9 @@ void write_replans(TextReport& out, const CampaignReport& report) {
   Table table(columns_of("lost|GPUs|<plan|step|slower|GiB"));
   std::vector<std::string> batches;
   for (const Replanned& row : report.replanned) {
-    if (row.whole_batch > 0) {
-      batches.push_back(
-          fmt::format("  with {} lost, a global batch of {} would use all remaining GPUs",
-                      counted_text(row.lost_nodes, "node"), count_text(row.whole_batch)));
+    if (row.other_batch) {
+      batches.push_back(fmt::format("  with {} lost, {}", counted_text(row.lost_nodes, "node"),
+                                    batch_text(*row.other_batch)));
     }
     if (row.best.empty()) {
       table.add_row({std::to_string(row.lost_nodes), "-", "no plan fits", "-", "-", "-"});

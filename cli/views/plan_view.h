@@ -34,6 +34,9 @@ void write_prediction(TextReport& out, const Prediction& predicted, const Profil
 // all inputs are stated.
 void write_assumed(TextReport& out, const NamedScenario& named);
 
+// Returns "a global batch of 1,008 takes 1.33 s on 1,008 GPUs, 3,104,000 tokens/s".
+std::string batch_text(const PlannedRun& run);
+
 // Writes "dispatcher=deepep 10.2 s, dispatcher=alltoall 11.4 s"; nothing if no part was searched.
 void write_tried(TextReport& out, const NamedScenario& named);
 

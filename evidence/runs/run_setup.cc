@@ -118,13 +118,21 @@ Status RunLoader::learn_names() {
     clusters.push_back(std::move(cluster));
   }
   std::ranges::move(usual_environments(clusters), std::back_inserter(environments_));
+  // Rows without a GPU may name a cluster of the catalogue. Names sort before their beginnings.
+  for (auto entry = profile_of_.rbegin(); entry != profile_of_.rend(); ++entry) {
+    RunEnvironment named;
+    named.cluster = named.runs_on = entry->first;
+    named.by_names = true;
+    environments_.push_back(std::move(named));
+  }
   return Ok{};
 }
 
-// Returns the cluster that the row names, if its profile is that of the environment's cluster or a
+// Returns the cluster that the row names: by its name in the catalogue, or by an alias if its profile is that of the environment's cluster or a
 // variant of it ("b200-simumax" of "b200"). Otherwise returns the environment's cluster.
 const std::string& RunLoader::cluster_of(const RunEnvironment& environment,
                                          const PublishedRun& run) {
+  if (environment.by_names && profile_of_.contains(run.cluster)) return run.cluster;
   const std::string& place = clusters_called_.called(run.cluster, month_of(run.date, ""));
   const std::string& usual = profile_of_[environment.runs_on];
   const bool is_same = profile_of_[place] == usual || profile_of_[place].starts_with(usual + "-");

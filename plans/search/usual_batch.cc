@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 namespace tpsim {
 namespace {
@@ -29,6 +30,14 @@ std::int64_t searched_global_batch(const ModelSpec& model, std::int64_t gpus) {
     if (gpus % n == 0) multiple = gpus / n;
   }
   return nearest_multiple(wanted, multiple);
+}
+
+std::int64_t divisible_batch(std::int64_t batch, std::int64_t gpus) {
+  for (std::int64_t n = 1; n <= gpus; ++n) {
+    const std::int64_t near = nearest_multiple(static_cast<double>(batch), gpus / n);
+    if (gpus % n == 0 && 10 * std::abs(near - batch) <= batch) return near;
+  }
+  return batch;
 }
 
 std::int64_t usual_global_batch(const ModelSpec& model, std::int64_t gpus, std::int64_t at_once) {

@@ -18,4 +18,8 @@ std::int64_t searched_global_batch(const ModelSpec& model, std::int64_t gpus);
 // replicas.
 std::int64_t usual_global_batch(const ModelSpec& model, std::int64_t gpus, std::int64_t at_once);
 
+// Returns the multiple of gpus / n nearest to `batch`, for the smallest n with which it is within a
+// tenth of `batch`. With such a batch layouts can use more data-parallel ranks.
+std::int64_t divisible_batch(std::int64_t batch, std::int64_t gpus);
+
 }  // namespace tpsim

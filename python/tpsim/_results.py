@@ -350,6 +350,7 @@ class PlanReport(ScenarioReport):
     assumed: Optional[Assumed] = None
     parts_searched: Optional[Tuple[TriedParts, ...]] = None
     parts_not_searched: Optional[Tuple[TriedParts, ...]] = None
+    other_batch: Optional[Plan] = None
 
     @property
     def best(self) -> Plan:

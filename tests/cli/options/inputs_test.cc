@@ -118,6 +118,10 @@ TEST_CASE("a command's defaults apply if neither option nor plan file sets a val
   CHECK(std::abs(batch * eight_layers().seq - tokens) <= 3 * eight_layers().seq / 2);
   ModelSpec known = eight_layers();
   known.usual = {"somewhere", 96};
+  CHECK(divisible_batch(1024, 1008) == 1008);
+  CHECK(divisible_batch(1024, 896) == 1120);
+  CHECK(divisible_batch(768, 1024) == 768);
+  CHECK(divisible_batch(1, 1000) == 1);
   CHECK(searched_global_batch(known, 7) == 96);
 }
 

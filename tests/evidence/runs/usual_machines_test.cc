@@ -42,6 +42,20 @@ TEST_CASE("the most specific name of a GPU selects the usual machine of a run") 
   CHECK(machine_of("RTX A6000 Ada", "a loop of one's own") == "rtx-6000-ada-8 pytorch");
 }
 
+TEST_CASE("a row may name a cluster of the catalogue instead of a GPU") {
+  const auto machine_of = [](const char* cluster, const char* gpu) {
+    RunLoader loader(Catalogue(kData), {}, {});
+    PublishedRun run = run_on(gpu, "Megatron-LM");
+    run.cluster = cluster;
+    const auto setup = loader.setup(run);
+    return setup.ok() ? setup->scenario.cluster.name : setup.error().message;
+  };
+  CHECK(machine_of("dgx-h100", "") == "dgx-h100");
+  CHECK(machine_of("dgx-h100-node", "") == "dgx-h100-node");
+  CHECK(machine_of("h100-pcie-8", "H100") == "h100-pcie-8");
+  CHECK_THAT(machine_of("a place", ""), Catch::Contains("unknown cluster 'a place'"));
+}
+
 TEST_CASE("the month of a run selects the release of Megatron-LM") {
   const auto stack_of = [](const char* gpu, const char* framework, const char* date) {
     RunLoader loader(Catalogue(kData), {}, {});
