@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
@@ -7,11 +8,26 @@
 namespace tpsim {
 namespace {
 
-// Returns the expanded word. An unset variable is empty, as in a shell, and is recorded as missing.
+// Returns the name of the variable that the word consists of: "X" for "\"${X}\"". Empty for others.
+std::string variable_in(std::string word) {
+  const bool has_dollar = word.find('$') != std::string::npos;
+  std::erase_if(word,
+                [](char c) { return std::string_view("\"${}").find(c) != std::string_view::npos; });
+  const bool is_name = std::all_of(
+      word.begin(), word.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+  return has_dollar && is_name ? word : "";
+}
+
+// Returns the expanded word. An unset variable is empty, as in a shell. It and a variable that the
+// script leaves empty for the user are recorded as missing.
 std::string value_of(const std::string& word, ShellVariables& variables) {
   const std::string value = variables.expanded_text(word);
   const auto unset = unset_name(value);
-  if (!unset) return value;
+  if (!unset) {
+    const std::string name = value.empty() ? variable_in(word) : "";
+    if (!name.empty()) variables.note_missing(name);
+    return value;
+  }
   if (unset->size() > 1) variables.note_missing(unset->substr(unset->find('$') + 1));
   variables.take_from_outside();
   return "";

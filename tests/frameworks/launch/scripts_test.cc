@@ -271,6 +271,15 @@ TEST_CASE("a table of learned positions may have more rows than the sequence has
   CHECK(plan->model.ends.positions == 1024);
 }
 
+TEST_CASE("a variable that the script leaves empty for the user is named") {
+  const auto stopped = imported(
+      LaunchStack::kMegatronLm,
+      {"run.sh",
+       "IMAGE=\"\"\nif [ -z \"$IMAGE\" ]; then\n  exit 1\nfi\npython pretrain_gpt.py --x 1\n"});
+  REQUIRE_FALSE(stopped.ok());
+  CHECK_THAT(stopped.error().hint, Catch::Contains("--set IMAGE=VALUE"));
+}
+
 TEST_CASE("quotes inside of backticks do not end the outer string") {
   CHECK(words_of("A=\" --lr `bc <<< \"scale=3; $1/10\"` --bf16 \"\npython a.py $A --seed 1\n")
             .back() == "1");
