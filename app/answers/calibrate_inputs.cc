@@ -89,8 +89,10 @@ bool is_plan_file(const std::string& path) {
 }
 
 Error no_plan(const std::string& log) {
-  return bad_input("does not state its layout", log,
-                   "give the plan file after the log or trace, or give --plan FILE for all logs");
+  return bad_input(
+      "does not state its layout", log,
+      "give the plan file after the log or trace, or give --plan FILE for all logs; a table of "
+      "runs needs the ending .csv");
 }
 
 // Reads the positional arguments: each log may be followed by its plan file, "a.log a.json b.log".

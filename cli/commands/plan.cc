@@ -19,6 +19,7 @@
 #include "core/base/numbers.h"
 #include "core/base/text.h"
 #include "core/scenario/catalogue.h"
+#include "core/scenario/measured_stack.h"
 #include "core/scenario/plan_contents.h"
 #include "gui/views/plan_picture.h"
 
@@ -72,6 +73,9 @@ void write_next(TextReport& out, const Arguments& arguments, const std::string& 
   if (launcher) {
     add(fmt::format("{} export {} --to {} -o launch   # and check-log launch.log {} once it runs",
                     program, quoted, name_of(*launcher), quoted));
+  }
+  if (cluster == kThisMachine) {
+    add(fmt::format("{} validate {}   # train a few steps here and compare", program, quoted));
   }
   if (has_assumptions(cluster)) {
     add(fmt::format("{} campaign {} --tokens 1T   # days, energy, money", program, quoted));

@@ -216,7 +216,11 @@ Status check_stated(const PublishedRun& run) {
         std::pair{"heads", run.heads}, std::pair{"seq", run.seq}, std::pair{"tp", run.tp},
         std::pair{"pp", run.pp}, std::pair{"dp", run.dp},
         std::pair{"global_batch", run.global_batch}}) {
-    if (value < 1) return bad_input(fmt::format("the row does not state {}", name));
+    if (value >= 1) continue;
+    const bool has_name = std::string_view(name) == "layers" && !run.model.empty();
+    return bad_input(
+        fmt::format("the row does not state {}{}", name,
+                    has_name ? ", and no known model of its sizes is called " + run.model : ""));
   }
   if (run.head_dim == 0 && run.hidden % run.heads != 0) {
     return bad_input(fmt::format("hidden {} is not divisible by {} heads", run.hidden, run.heads));

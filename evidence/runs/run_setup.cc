@@ -128,11 +128,13 @@ Status RunLoader::learn_names() {
   return Ok{};
 }
 
-// Returns the cluster that the row names: by its name in the catalogue, or by an alias if its profile is that of the environment's cluster or a
-// variant of it ("b200-simumax" of "b200"). Otherwise returns the environment's cluster.
+// Returns the cluster that the row names: by its name in the catalogue, or by an alias if its
+// profile is that of the environment's cluster or a variant of it ("b200-simumax" of "b200").
+// Otherwise returns the environment's cluster.
 const std::string& RunLoader::cluster_of(const RunEnvironment& environment,
                                          const PublishedRun& run) {
-  if (environment.by_names && profile_of_.contains(run.cluster)) return run.cluster;
+  const bool is_entry = !run.cluster.empty() && profile_of_.contains(run.cluster);
+  if (environment.by_names && is_entry) return run.cluster;
   const std::string& place = clusters_called_.called(run.cluster, month_of(run.date, ""));
   const std::string& usual = profile_of_[environment.runs_on];
   const bool is_same = profile_of_[place] == usual || profile_of_[place].starts_with(usual + "-");

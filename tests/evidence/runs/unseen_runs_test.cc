@@ -95,7 +95,8 @@ TEST_CASE("sizes of a named model and one degree may be missing in a row") {
   CHECK(refusal_of(named) == "the row does not state pp");  // two degrees are missing
   // Sizes that differ from the model of this name: the name is not used.
   named.hidden = 5120;
-  CHECK(refusal_of(named) == "the row does not state layers");
+  CHECK(refusal_of(named) ==
+        "the row does not state layers, and no known model of its sizes is called Llama3-8B");
 }
 
 TEST_CASE("a framework name means the software of the row's month") {
