@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "core/base/files.h"
+#include "core/base/text.h"
 #include "core/json/field_schema.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
@@ -299,13 +300,24 @@ const std::string& refusal_reason(Setting setting) {
   return reasons[static_cast<std::size_t>(setting)];
 }
 
-std::string refusal_reason(const StackChoices& choices, const Plan& plan) {
+namespace {
+
+// Returns the first setting whose value the stack's file does not list.
+StackLimit unlisted_value(const StackChoices& choices, const Plan& plan) {
   for (const SettingRow& row : setting_rows()) {
     if (row.is_list()) continue;
-    if (!choices.has(setting_of(plan, row.setting))) return refusal_reason(row.setting);
+    const SettingValue value = setting_of(plan, row.setting);
+    if (choices.has(value)) continue;
+    return {fmt::format("does not support {} {}", option_of(row.setting), text_of(value)),
+            fmt::format("it supports {}",
+                        joined_text(choices.only[row.setting], ", ", [&](std::int64_t one) {
+                          return text_of(SettingValue{row.setting, one});
+                        }))};
   }
-  return "";
+  return {};
 }
+
+}  // namespace
 
 StackLimit violated_limit(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
   for (const RuleScope scope : {RuleScope::kModel, RuleScope::kPlan, RuleScope::kStages}) {
@@ -320,8 +332,7 @@ StackLimit violated_limit(const StackSpec& stack, const ModelSpec& model, const 
     return {fmt::format("cannot run ZeRO {} with a pipeline", plan.zero),
             "use ZeRO 0 or 1, or pp = 1"};
   }
-  std::string reason = refusal_reason(stack.choices, plan);
-  return {reason, reason.empty() ? "" : stack.choices.source};
+  return unlisted_value(stack.choices, plan);
 }
 
 StackSpec without_limits(StackSpec stack) {

@@ -152,8 +152,6 @@ struct StackChoices {
 };
 // Returns "the stack does not support this " and the title of the setting.
 const std::string& refusal_reason(Setting setting);
-// Returns why the software cannot run the plan; empty if it can.
-std::string refusal_reason(const StackChoices& choices, const Plan& plan);
 
 struct StackSpec {
   std::string name;
@@ -233,7 +231,7 @@ struct StackSpec {
 };
 
 // Reason why the software cannot run a plan of the model: setting values, rules of the launcher, or
-// ZeRO with pipelines. Empty if it can. `hint`: the source of the limit.
+// ZeRO with pipelines. Empty if it can. `hint`: the source of the limit, or the supported values.
 struct StackLimit {
   std::string reason, hint;
 };
