@@ -215,13 +215,6 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& stated) {
   return result;
 }
 
-std::vector<RunOutcome> predict_runs(RunLoader& loader, const std::vector<PublishedRun>& runs) {
-  std::vector<RunOutcome> outcomes;
-  outcomes.reserve(runs.size());
-  for (const PublishedRun& run : runs) outcomes.push_back(predict_run(loader, run));
-  return outcomes;
-}
-
 ValidationSummary summarize(const std::vector<RunOutcome>& outcomes) {
   ValidationSummary summary;
   std::vector<const RunOutcome*> timed;

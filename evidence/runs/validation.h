@@ -58,7 +58,6 @@ struct ValidationSummary {
 };
 
 RunOutcome predict_run(RunLoader& loader, const PublishedRun& run);
-std::vector<RunOutcome> predict_runs(RunLoader& loader, const std::vector<PublishedRun>& runs);
 
 ValidationSummary summarize(const std::vector<RunOutcome>& outcomes);
 

@@ -60,11 +60,6 @@ double AxisScale::share(double value) const {
   return (value - least) / (most - least);
 }
 
-double AxisScale::value(double share) const {
-  if (logarithmic) return least * std::pow(most / least, share);
-  return least + share * (most - least);
-}
-
 std::vector<Tick> ticks(const AxisScale& scale, int most_ticks) {
   return scale.logarithmic ? logarithmic_ticks(scale, most_ticks) : linear_ticks(scale, most_ticks);
 }

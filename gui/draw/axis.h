@@ -18,7 +18,6 @@ struct AxisScale {
   bool logarithmic = false;
 
   double share(double value) const;  // not clamped
-  double value(double share) const;
 };
 
 // Returns at most `most_ticks` ticks inside the scale. On a linear scale, ticks are multiples of 1,

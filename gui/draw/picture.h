@@ -30,10 +30,5 @@ struct Picture {
 
 // Writes the file atomically. The alpha channel is dropped.
 Status write_png(const std::filesystem::path& path, const Picture& picture);
-Result<Picture> read_png(const std::filesystem::path& path);
-
-// Returns the fraction of pixels that differ by more than `tolerance` (0 to 255) in some channel; 1
-// if the sizes differ.
-double difference(const Picture& a, const Picture& b, int tolerance);
 
 }  // namespace tpsim::gui

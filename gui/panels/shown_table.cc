@@ -165,7 +165,6 @@ const ShownTable& TableCache::table(const Ui& ui, float width) {
   state_ = ui.state.table;
   width_ = width;
   scale_ = ui.scale;
-  ++computed_;
   table_ = ShownTable();
   table_.groups = layout_groups(found.plans, ui.state.table);
   table_.rows = table_rows(table_.groups, ui.state.table);

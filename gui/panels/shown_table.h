@@ -38,13 +38,11 @@ class TableCache {
   // Returns the table for a width in pixels. Computed again only if the plans, the state of the
   // table, the width or the scale of the interface has changed.
   const ShownTable& table(const Ui& ui, float width);
-  int computed() const { return computed_; }  // how often the table was computed
 
  private:
   std::int64_t revision_ = -1;
   TableState state_;
   float width_ = 0, scale_ = 0;
-  int computed_ = 0;
   ShownTable table_;
 };
 

@@ -50,7 +50,6 @@ struct FlashSizes {
   // Number of keys before the first query: query q sees keys 0 .. q + earlier().
   __device__ int earlier() const { return keys - seq; }
   __device__ HeadExtent queries() const { return {seq, head_dim}; }
-  __device__ HeadExtent keys_and_values() const { return {keys, head_dim}; }
 
   __device__ int group() const { return heads / kv_heads; }
   // First index of a head's entries in per-query arrays [batch, heads, seq].

@@ -1,4 +1,8 @@
 // Pictures of the CPU renderer: equal on every run, close to the stored ones, readable.
+#include <png.h>
+
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "gui/draw/comparison_picture.h"
@@ -36,6 +40,37 @@ std::vector<Rect> text_boxes(const Drawing& drawing) {
     boxes.push_back({{left, baseline - 0.73F * size}, {left + width, baseline}});
   }
   return boxes;
+}
+
+Result<Picture> read_png(const std::filesystem::path& path) {
+  png_image image{};
+  image.version = PNG_IMAGE_VERSION;
+  if (png_image_begin_read_from_file(&image, path.c_str()) == 0) {
+    return bad_input(std::string("is not a readable PNG file: ") + image.message, path.string());
+  }
+  image.format = PNG_FORMAT_RGBA;
+  Picture picture(static_cast<int>(image.width), static_cast<int>(image.height), {});
+  static_assert(sizeof(Rgba) == 4);
+  if (png_image_finish_read(&image, nullptr, picture.pixels.data(), 0, nullptr) == 0) {
+    png_image_free(&image);
+    return bad_input(std::string("is not a readable PNG file: ") + image.message, path.string());
+  }
+  return picture;
+}
+
+// Returns the fraction of pixels that differ by more than `tolerance` (0 to 255) in some channel; 1
+// if the sizes differ.
+double difference(const Picture& a, const Picture& b, int tolerance) {
+  if (a.width != b.width || a.height != b.height) return 1;
+  std::size_t different = 0;
+  for (std::size_t i = 0; i < a.pixels.size(); ++i) {
+    const Rgba& x = a.pixels[i];
+    const Rgba& y = b.pixels[i];
+    const int most = std::max({std::abs(x.r - y.r), std::abs(x.g - y.g), std::abs(x.b - y.b)});
+    if (most > tolerance) ++different;
+  }
+  return static_cast<double>(different) /
+         static_cast<double>(std::max<std::size_t>(1, a.pixels.size()));
 }
 
 }  // namespace
