@@ -34,7 +34,36 @@ def annotations_of(cls):
     return {name for base in cls.__mro__ for name in base.__dict__.get("__annotations__", ())}
 
 
-class StubMeta(type(typing.Protocol)):
+class Empty:
+    """Operators of stub classes and of their instances: an empty container that is greater than everything."""
+
+    def __iter__(self):
+        return iter(())
+
+    def __len__(self):
+        return 0
+
+    def __contains__(self, _value):
+        return False
+
+    def __setitem__(self, _key, _value):
+        pass
+
+    def __lt__(self, _other):
+        return False
+
+    __le__ = __lt__
+
+    def __gt__(self, _other):
+        return True
+
+    __ge__ = __gt__
+
+    def __format__(self, _form):
+        return repr(self)
+
+
+class StubMeta(Empty, type(typing.Protocol)):
     """Metaclass of stub classes. It derives from Protocol's metaclass, so that classes may inherit
     from stubs, ABCs and protocols.
     """
@@ -65,38 +94,13 @@ class StubMeta(type(typing.Protocol)):
 
     __ror__ = __or__
 
-    def __format__(cls, _form):
-        return repr(cls)
-
-    def __iter__(cls):
-        return iter(())
-
-    def __len__(cls):
-        return 0
-
-    def __contains__(cls, _value):
-        return False
-
     def __bool__(cls):
         return True
-
-    def __lt__(cls, _other):
-        return False
-
-    __le__ = __lt__
-
-    def __gt__(cls, _other):
-        return True
-
-    __ge__ = __gt__
 
     def __add__(cls, other):
         return other if isinstance(other, (list, tuple)) else cls
 
     __radd__ = __add__
-
-    def __setitem__(cls, _key, _value):
-        pass
 
     def register(cls, *places, **_words):
         """Replaces ABC.register() and other registries: returns the class unchanged, or a decorator that does."""
@@ -119,7 +123,7 @@ def is_decorated(value):
     return real_class or isinstance(value, (types.FunctionType, classmethod, staticmethod, property))
 
 
-class Stub(metaclass=StubMeta):
+class Stub(Empty, metaclass=StubMeta):
     """An instance of any stub class. It is falsy, callable and a context manager, and has no effects."""
 
     _tpsim_stub = True
@@ -154,18 +158,6 @@ class Stub(metaclass=StubMeta):
     def __getitem__(self, _key):
         return self
 
-    def __setitem__(self, _key, _value):
-        pass
-
-    def __iter__(self):
-        return iter(())
-
-    def __len__(self):
-        return 0
-
-    def __contains__(self, _value):
-        return False
-
     def __int__(self):
         return 0
 
@@ -173,16 +165,6 @@ class Stub(metaclass=StubMeta):
 
     def __float__(self):
         return 0.0
-
-    def __lt__(self, _other):
-        return False
-
-    __le__ = __lt__
-
-    def __gt__(self, _other):
-        return True
-
-    __ge__ = __gt__
 
     def __add__(self, _other):
         return self
@@ -201,9 +183,6 @@ class Stub(metaclass=StubMeta):
 
     def __repr__(self):
         return f"{type(self)!r}()"
-
-    def __format__(self, _form):
-        return repr(self)
 
 
 def stub_class(module, name):
