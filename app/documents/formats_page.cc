@@ -23,8 +23,7 @@ namespace {
 constexpr std::array kFormats = {
     FileFormat{"cluster", "Clusters",
                "the machines: nodes, GPUs, software, and the links inside and between nodes. Begin "
-               "with `tpsim show cluster dgx-h100 > mine.json`, then `--cluster "
-               "mine.json`.",
+               "with `tpsim show cluster dgx-h100 > mine.json`, then `--cluster mine.json`.",
                cluster_schema},
     FileFormat{"model", "Models",
                "the model to train. A Hugging Face `config.json` works too. Begin with `tpsim show "

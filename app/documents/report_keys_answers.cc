@@ -25,8 +25,7 @@ constexpr ReportKey kAnswerKeys[] = {
      "of the feasible, those simulated event by event: all that may be among the best"},
     {"pruned", "counts",
      "reason and number of combinations ruled out. Combinations that cannot be as good as the "
-     "plans "
-     "shown were not always tested for memory"},
+     "plans shown were not always tested for memory"},
     {"objective", "text", "what is minimized"},
     {"leaves_out_offload", "bool",
      "whether memory ruled plans out and plans with an offloaded optimizer were not searched "
@@ -207,9 +206,8 @@ constexpr ReportKey kAnswerKeys[] = {
     object("phase"),
     {"phase", "text",
      "`forward`, `backward`, `recompute`, `weight_gradient`, `accumulate`: per micro-batch; "
-     "`send`, "
-     "`receive`: per micro-batch and direction; `clear_gradients`, `update`: per step; `allocate`: "
-     "per run"},
+     "`send`, `receive`: per micro-batch and direction; `clear_gradients`, `update`: per step; "
+     "`allocate`: per run"},
     {"events", "list of event",
      "ops, collectives, copies, host work and changes of memory, in order"},
 

@@ -89,8 +89,7 @@ constexpr ReportKey kEvidenceKeys[] = {
     {"accounted_pct", "number", "share of the ranks' time in recorded ops and collectives"},
     {"predicted_wait_s measured_wait_s", "number",
      "pipeline bubble and slower ranks, mean over ranks; measured: time in collectives beyond "
-     "their "
-     "own"},
+     "their own"},
     {"memory", "list of measured_memory", "memory of each stage"},
     {"op_kinds ops collectives measure_again", "list of compared_time",
      "times in one step, mean over ranks; `measure_again`: ops whose profile should be measured "
@@ -125,8 +124,7 @@ constexpr ReportKey kEvidenceKeys[] = {
      "whether time and memory are within their intervals"},
     {"steps warm_up_steps other_batch_steps skipped_steps nan_losses", "whole",
      "steps compared, and steps left out as warm-up, with another batch, skipped by the loss "
-     "scaler, "
-     "or with a loss that is not a number"},
+     "scaler, or with a loss that is not a number"},
     {"measured_step_s predicted_step_s step_s_low step_s_high", "number",
      "median step of the log, and the prediction with its interval"},
     {"memory_gib", "list of logged_memory", "memory of each stage that the log states"},

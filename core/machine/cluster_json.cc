@@ -34,8 +34,7 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.text({"usual_for",
            "GPUs whose measured runs are predicted on this cluster if they name none, separated by "
            "commas; \"A100+NeMo\" applies to frameworks that begin with NeMo, \"A100 until "
-           "2024-09\" to "
-           "rows of that date and earlier"},
+           "2024-09\" to rows of that date and earlier"},
           cluster.usual_for, kOptional);
   io.text({"profile", "profile of the GPUs: catalogue name or path"}, cluster.profile);
   io.text({"stack", "default stack: catalogue name or path"}, cluster.stack);

@@ -190,9 +190,8 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .help = "activations to recompute; blocks:N: all of N layers per chunk",
          .meaning =
              "Activations dropped in forward and computed again in backward: less memory, more "
-             "compute. selective: the attention core only; blocks: the first layers of each "
-             "chunk; ops: every second GEMM and all other ops except attention (predicted "
-             "only).",
+             "compute. selective: the attention core only; blocks: the first layers of each chunk; "
+             "ops: every second GEMM and all other ops except attention (predicted only).",
          .words = kRecomputes},
         {.role = SettingRole::kVariant, .tried = kRecomputeTried, .in_every_name = true})),
     row<&Plan::recompute_blocks>(

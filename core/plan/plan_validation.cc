@@ -45,8 +45,7 @@ Status check_context_parallel(const Plan& plan, const ModelSpec& model) {
   const std::int64_t cp = plan.degrees.cp;
   if (cp > 1 && needs_whole_sequences(model)) {
     return illegal(
-        fmt::format("cp is {}; context parallelism of recurrent and sparse layers is not "
-                    "modelled",
+        fmt::format("cp is {}; context parallelism of recurrent and sparse layers is not modelled",
                     cp),
         "set cp to 1");
   }

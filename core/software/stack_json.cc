@@ -240,9 +240,8 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
           stack.copies_gathered_weights, kOptional);
   io.choice(
       {"gathered_units",
-       "how long ZeRO 3 keeps gathered weights; head: FSDP with the next block gathered ahead "
-       "and a unit of final norm and head; root: the same with the embedding in that unit "
-       "[in_use]"},
+       "how long ZeRO 3 keeps gathered weights; head: FSDP with the next block gathered ahead and "
+       "a unit of final norm and head; root: the same with the embedding in that unit [in_use]"},
       stack.gathered_units, {GatheredUnits::kInUse, GatheredUnits::kHead, GatheredUnits::kRoot},
       kOptional);
   io.flag({"copies_column_inputs",

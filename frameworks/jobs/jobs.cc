@@ -42,9 +42,8 @@ Result<Files> wrapped(LaunchStack job, const PlanFile& file, const LaunchSize& s
   if (!own) {
     return cannot_express(
         job, fmt::format("the stack '{}'", file.stack),
-        "job files support megatron-lm, megatron-core, megatron-deepspeed, "
-        "nemo, torchtitan, nanotron, pytorch-fsdp and deepspeed-zero3; Slurm also "
-        "reference");
+        "job files support megatron-lm, megatron-core, megatron-deepspeed, nemo, torchtitan, "
+        "nanotron, pytorch-fsdp and deepspeed-zero3; Slurm also reference");
   }
   const Framework& framework = framework_of(*own);
   TPSIM_TRY(Files files, framework.write(file, size, software));

@@ -24,12 +24,11 @@ constexpr std::string_view kSpecialOptions =
     "--window-attn-skip-freq --softmax-type --quick-geglu --glu-linear-offset "
     "--activation-func-clamp-value --attention-output-gate --apply-layernorm-1p "
     "--experimental-attention-variant --linear-attention-freq --linear-conv-kernel-dim "
-    "--linear-key-head-dim --linear-value-head-dim --linear-num-key-heads "
-    "--linear-num-value-heads --dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk "
-    "--dsa-indexer-topk-freq --dsa-indexer-skip-topk-offset "
-    "--mamba-state-dim --mamba-head-dim --mamba-num-groups --mamba-num-heads --moe-latent-size "
-    "--heterogeneous-layers-config-path --heterogeneous-layers-config-encoded-json "
-    "--use-rope-scaling --rope-scaling-factor";
+    "--linear-key-head-dim --linear-value-head-dim --linear-num-key-heads --linear-num-value-heads "
+    "--dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk --dsa-indexer-topk-freq "
+    "--dsa-indexer-skip-topk-offset --mamba-state-dim --mamba-head-dim --mamba-num-groups "
+    "--mamba-num-heads --moe-latent-size --heterogeneous-layers-config-path "
+    "--heterogeneous-layers-config-encoded-json --use-rope-scaling --rope-scaling-factor";
 constexpr const char* kVariant = "--experimental-attention-variant";
 // Options (`names`) that have an effect only with this value of kVariant.
 struct Dependent {

@@ -18,10 +18,9 @@ constexpr std::int64_t kMostLayers = 1 << 16;
 constexpr LeftOver kNanotronRows[] = {
     {"optimizer.optimizer_factory.name", kAdamState, kAdamNames},
     {"checkpoints.* data_stages.* data.* doremi.* general.* lighteval.* logging.* profiler.* "
-     "tokenizer.* "
-     "s3_upload.* metrics_logging.* optimizer.clip_grad optimizer.learning_rate_scheduler.* "
-     "optimizer.optimizer_factory.* optimizer.adam_* optimizer.torch_adam_is_fused "
-     "optimizer.weight_decay* tokens.limit_* tokens.train_steps "
+     "tokenizer.* s3_upload.* metrics_logging.* optimizer.clip_grad "
+     "optimizer.learning_rate_scheduler.* optimizer.optimizer_factory.* optimizer.adam_* "
+     "optimizer.torch_adam_is_fused optimizer.weight_decay* tokens.limit_* tokens.train_steps "
      "tokens.val_* model.ddp_bucket_cap_mb model.init_method.* model.model_config.*_token_id "
      "model.model_config.bos_token_id model.model_config.eos_token_id "
      "model.model_config.pad_token_id model.model_config.initializer_range "

@@ -97,14 +97,13 @@ std::string dtype_word(const std::string& value) {
 // Removes settings that make a step cheaper and are not modelled. Returns notes that list them.
 std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
   constexpr std::string_view kSavings =
-      "model.use_fused_weighted_squared_relu "
-      "model.fused_single_qkv_rope ddp.nccl_ub "
+      "model.use_fused_weighted_squared_relu model.fused_single_qkv_rope ddp.nccl_ub "
       "ddp.fsdp_manual_registration ddp.fsdp_double_buffer ddp.keep_fp8_transpose_cache "
       "model.disable_parameter_transpose_cache ddp.reuse_grad_buf_for_mxfp8_param_ag "
-      "optimizer.reuse_grad_buf_for_mxfp8_param_ag model.fp8_output_proj "
-      "model.tp_comm_bulk_* model.tp_comm_split_* model.vision_cuda_graph_* "
-      "model.max_vision_cuda_graph_* model.overlap_dispatch_backward_with_experts_wgrad "
-      "model.apply_dsa_kernel_fusion model.use_fused_mhc";
+      "optimizer.reuse_grad_buf_for_mxfp8_param_ag model.fp8_output_proj model.tp_comm_bulk_* "
+      "model.tp_comm_split_* model.vision_cuda_graph_* model.max_vision_cuda_graph_* "
+      "model.overlap_dispatch_backward_with_experts_wgrad model.apply_dsa_kernel_fusion "
+      "model.use_fused_mhc";
   std::vector<std::string> savings, notes;
   std::erase_if(settings, [&](const FlatSetting& one) {
     if (!matches_any(one.key, kSavings)) return false;
@@ -116,9 +115,8 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
                           is_on(settings, "model.first_last_layers_bf16");
   std::erase_if(settings, [](const FlatSetting& one) {
     return matches_any(one.key,
-                       "mixed_precision.first_last_layers_bf16 "
-                       "model.first_last_layers_bf16 mixed_precision.num_layers_at_* "
-                       "model.num_layers_at_*");
+                       "mixed_precision.first_last_layers_bf16 model.first_last_layers_bf16 "
+                       "mixed_precision.num_layers_at_* model.num_layers_at_*");
   });
   const bool keeps_predictions = is_on(settings, "model.keep_mtp_spec_in_bf16");
   const auto erased = std::erase_if(settings, [](const FlatSetting& one) {

@@ -152,8 +152,7 @@ class OlmoRecipe {
     std::int64_t shards = values_.number(in_module("dp_config.shard_degree"));
     if (copies == "0") {
       return bad_input(
-          "train_module.dp_config.num_replicas is 0, which the script computed from "
-          "too few GPUs",
+          "train_module.dp_config.num_replicas is 0, which the script computed from too few GPUs",
           "", "add --gpus N, so that the script runs with that number");
     }
     const std::int64_t replicas =

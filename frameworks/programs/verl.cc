@@ -114,11 +114,11 @@ constexpr ProgramSetting kVerlMegatronRows[] = {
     {"actor_rollout_ref.actor.megatron.dtype", "bf16", "bfloat16", "true"},
     {"actor_rollout_ref.actor.megatron.dtype", "fp16", "float16", "true"},
     {"actor_rollout_ref.actor.megatron.override_ddp_config.*", "*"},
-    {"actor_rollout_ref.actor.megatron.override_transformer_config."
-     "num_layers_in_first_pipeline_stage",
+    {"actor_rollout_ref.actor.megatron.override_transformer_config.num_layers_in_first_pipeline_"
+     "stage",
      "decoder-first-pipeline-num-layers"},
-    {"actor_rollout_ref.actor.megatron.override_transformer_config."
-     "num_layers_in_last_pipeline_stage",
+    {"actor_rollout_ref.actor.megatron.override_transformer_config.num_layers_in_last_pipeline_"
+     "stage",
      "decoder-last-pipeline-num-layers"},
     {"actor_rollout_ref.actor.megatron.override_transformer_config.bias_activation_fusion",
      "bias-swiglu-fusion"},

@@ -122,8 +122,7 @@ std::string plan_module_lines() {
       "# {0}.py changes the configuration that the arguments --module and --config name.\n"
       "# torchtitan has no options for these changes.\n"
       "MODULE_FOLDER=$(mktemp -d)\n"
-      "cat > \"$MODULE_FOLDER/{0}.py\" {1}{2}{3}"
-      "export PYTHONPATH=\"$MODULE_FOLDER:$PYTHONPATH\"\n",
+      "cat > \"$MODULE_FOLDER/{0}.py\" {1}{2}{3}export PYTHONPATH=\"$MODULE_FOLDER:$PYTHONPATH\"\n",
       kModule, kStart, kText, kEnd);
 }
 

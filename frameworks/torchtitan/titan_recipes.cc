@@ -106,8 +106,7 @@ class TitanRecipe {
           "training.mixed_precision_* parallelism.data_parallel_* parallelism.tensor_parallel_* "
           "parallelism.context_parallel_degree parallelism.pipeline_parallel_* "
           "parallelism.fsdp_reshard_after_forward parallelism.expert_parallel_degree "
-          "parallelism.num_pp_microbatches "
-          "compile.enable compile.components* loss.num_chunks");
+          "parallelism.num_pp_microbatches compile.enable compile.components* loss.num_chunks");
       const bool is_default =
           recipe_.is_default(one.key) || recipe_.is_default(fmt::format("{}{}", kTrainer, one.key));
       if (is_default && !is_known) continue;
