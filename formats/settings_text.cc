@@ -33,89 +33,6 @@ void flatten_json(const JsonValue& value, const std::string& key, std::vector<Fl
   }
 }
 
-}  // namespace
-
-Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file) {
-  const std::string& path = path_of(file);
-  if (path.ends_with(".toml")) return flat_toml(file.text, path);
-  if (!path.ends_with(".json")) return flat_yaml(file.text, path);
-  TPSIM_TRY(const JsonValue json, parse_json(file.text, path));
-  std::vector<FlatSetting> settings;
-  flatten_json(json, "", settings);
-  return settings;
-}
-
-const FlatSetting* find_setting(const std::vector<FlatSetting>& settings, std::string_view key) {
-  const auto found = std::find_if(settings.begin(), settings.end(),
-                                  [&](const FlatSetting& one) { return one.key == key; });
-  return found == settings.end() ? nullptr : &*found;
-}
-
-bool has_key(const std::vector<FlatSetting>& settings, std::string_view key) {
-  return find_setting(settings, key) != nullptr;
-}
-
-bool FlatReader::has(std::string_view key) const { return has_key(left_, key); }
-
-std::optional<std::string> FlatReader::text(std::string_view key) {
-  asked_.emplace_back(key);
-  const auto found = std::find_if(left_.begin(), left_.end(),
-                                  [&](const FlatSetting& one) { return one.key == key; });
-  if (found == left_.end()) return std::nullopt;
-  std::string value = std::move(found->value);
-  left_.erase(found);
-  if (const auto unset = unset_name(value)) {
-    fail(fmt::format("{} is {}, which the file does not set", key, *unset),
-         fmt::format("add --set {}=VALUE", unset->substr(unset->find('$') + 1)));
-    return std::nullopt;
-  }
-  return value.empty() ? std::nullopt : std::optional(std::move(value));
-}
-
-bool FlatReader::flag(std::string_view key, bool fallback) {
-  const auto value = text(key);
-  if (!value) return fallback;
-  const std::string word = in_lower_case(*value);
-  const bool on = word == "true" || word == "yes" || word == "on" || word == "1" || word == "auto";
-  const bool off = word == "false" || word == "no" || word == "off" || word == "0";
-  if (!on && !off) fail(fmt::format("{} is '{}'; it must be true or false", key, *value));
-  return on;
-}
-
-std::int64_t FlatReader::integer(std::string_view key, std::int64_t fallback) {
-  const auto value = text(key);
-  if (!value || *value == "auto") return fallback;
-  const auto number = parse_number<std::int64_t>(*value);
-  constexpr std::int64_t kMost = 1 << 20;
-  if (number && *number >= -1 && *number <= kMost) return *number;
-  fail(fmt::format("{} is '{}'; it must be a whole number", key, *value));
-  return fallback;
-}
-
-std::vector<std::string> FlatReader::list(std::string_view key) {
-  std::vector<std::string> values;
-  for (int i = 0;; ++i) {
-    const auto element = text(fmt::format("{}.{}", key, i));
-    if (!element) break;
-    values.push_back(*element);
-  }
-  const auto words = text(key);
-  std::string_view rest = words ? std::string_view(*words) : "";
-  while (!rest.empty()) {
-    const std::string_view word = cut_off(rest, ", ");
-    if (!word.empty()) values.emplace_back(word);
-  }
-  return values;
-}
-
-void FlatReader::fail(std::string message, std::string hint) {
-  if (!error_) error_ = bad_input(std::move(message), "", std::move(hint));
-}
-
-Status FlatReader::error() const { return error_ ? Status(*error_) : Ok{}; }
-
-namespace {
-
 // Maximum depth of nested references.
 constexpr int kDeepest = 8;
 
@@ -214,6 +131,85 @@ class Values {
 };
 
 }  // namespace
+
+Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file) {
+  const std::string& path = path_of(file);
+  if (path.ends_with(".toml")) return flat_toml(file.text, path);
+  if (!path.ends_with(".json")) return flat_yaml(file.text, path);
+  TPSIM_TRY(const JsonValue json, parse_json(file.text, path));
+  std::vector<FlatSetting> settings;
+  flatten_json(json, "", settings);
+  return settings;
+}
+
+const FlatSetting* find_setting(const std::vector<FlatSetting>& settings, std::string_view key) {
+  const auto found = std::find_if(settings.begin(), settings.end(),
+                                  [&](const FlatSetting& one) { return one.key == key; });
+  return found == settings.end() ? nullptr : &*found;
+}
+
+bool has_key(const std::vector<FlatSetting>& settings, std::string_view key) {
+  return find_setting(settings, key) != nullptr;
+}
+
+bool FlatReader::has(std::string_view key) const { return has_key(left_, key); }
+
+std::optional<std::string> FlatReader::text(std::string_view key) {
+  asked_.emplace_back(key);
+  const auto found = std::find_if(left_.begin(), left_.end(),
+                                  [&](const FlatSetting& one) { return one.key == key; });
+  if (found == left_.end()) return std::nullopt;
+  std::string value = std::move(found->value);
+  left_.erase(found);
+  if (const auto unset = unset_name(value)) {
+    fail(fmt::format("{} is {}, which the file does not set", key, *unset),
+         fmt::format("add --set {}=VALUE", unset->substr(unset->find('$') + 1)));
+    return std::nullopt;
+  }
+  return value.empty() ? std::nullopt : std::optional(std::move(value));
+}
+
+bool FlatReader::flag(std::string_view key, bool fallback) {
+  const auto value = text(key);
+  if (!value) return fallback;
+  const std::string word = in_lower_case(*value);
+  const bool on = word == "true" || word == "yes" || word == "on" || word == "1" || word == "auto";
+  const bool off = word == "false" || word == "no" || word == "off" || word == "0";
+  if (!on && !off) fail(fmt::format("{} is '{}'; it must be true or false", key, *value));
+  return on;
+}
+
+std::int64_t FlatReader::integer(std::string_view key, std::int64_t fallback) {
+  const auto value = text(key);
+  if (!value || *value == "auto") return fallback;
+  const auto number = parse_number<std::int64_t>(*value);
+  constexpr std::int64_t kMost = 1 << 20;
+  if (number && *number >= -1 && *number <= kMost) return *number;
+  fail(fmt::format("{} is '{}'; it must be a whole number", key, *value));
+  return fallback;
+}
+
+std::vector<std::string> FlatReader::list(std::string_view key) {
+  std::vector<std::string> values;
+  for (int i = 0;; ++i) {
+    const auto element = text(fmt::format("{}.{}", key, i));
+    if (!element) break;
+    values.push_back(*element);
+  }
+  const auto words = text(key);
+  std::string_view rest = words ? std::string_view(*words) : "";
+  while (!rest.empty()) {
+    const std::string_view word = cut_off(rest, ", ");
+    if (!word.empty()) values.emplace_back(word);
+  }
+  return values;
+}
+
+void FlatReader::fail(std::string message, std::string hint) {
+  if (!error_) error_ = bad_input(std::move(message), "", std::move(hint));
+}
+
+Status FlatReader::error() const { return error_ ? Status(*error_) : Ok{}; }
 
 std::string place_of(const std::string& file, int line) {
   return line > 0 ? fmt::format("{}:{}", file, line) : file;

@@ -36,7 +36,6 @@ std::vector<Relaxation> relaxations(const SearchSpace& space) {
   }
   return all;
 }
-
 namespace {
 
 // If no layout is legal, the search for a usable number of GPUs tries at most this many more or
@@ -253,6 +252,19 @@ Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const Se
       "--gpus", nearest_legal_counts(scenario, space));
 }
 
+Error does_not_fit(const Scenario& scenario, const PlannedRun& run, double most_chance) {
+  SearchSpace space = space_around(run.plan);
+  space.oom_risk = std::min(space.oom_risk, most_chance);
+  const auto other = best_of(scenario, space);
+  const std::string fits =
+      other ? fmt::format("on the same {} {}", gpus_text(space.gpus), fits_text(*other))
+            : remedy(scenario, space, run.plan.micro_batch > 1);
+  return Error{ErrorKind::kDoesNotFit,
+               fmt::format("{} does not fit: it {}", short_name(run.plan),
+                           misfit_text(run.predicted, most_chance)),
+               "", fits + "; --allow-oom accepts the plan anyway"};
+}
+
 }  // namespace
 
 const StageMemory& fullest_stage(const Prediction& predicted) {
@@ -289,23 +301,6 @@ std::string misfit_text(const Prediction& predicted, double most_chance) {
       100 * predicted.p_oom, 100 * most_chance, gib_text(predicted.peak),
       gib_text(predicted.capacity));
 }
-
-namespace {
-
-Error does_not_fit(const Scenario& scenario, const PlannedRun& run, double most_chance) {
-  SearchSpace space = space_around(run.plan);
-  space.oom_risk = std::min(space.oom_risk, most_chance);
-  const auto other = best_of(scenario, space);
-  const std::string fits =
-      other ? fmt::format("on the same {} {}", gpus_text(space.gpus), fits_text(*other))
-            : remedy(scenario, space, run.plan.micro_batch > 1);
-  return Error{ErrorKind::kDoesNotFit,
-               fmt::format("{} does not fit: it {}", short_name(run.plan),
-                           misfit_text(run.predicted, most_chance)),
-               "", fits + "; --allow-oom accepts the plan anyway"};
-}
-
-}  // namespace
 
 Status check_fit(const AcceptedRisk& accepted, const Scenario& scenario, const PlannedRun& run) {
   const double most = accepted.max_oom.value_or(kRefusedChance);

@@ -127,6 +127,14 @@ void read_olmo3(Config& config) {
   sliding_layers(config, window, [](Layer i) { return (i + 1) % 4 != 0; });
 }
 
+constexpr Family kDense[] = {{"llama", read_llama},         {"mistral", read_mistral},
+                             {"qwen2", read_qwen2},         {"qwen3", read_qwen3},
+                             {"gemma", read_gemma},         {"gemma2", read_gemma2},
+                             {"gemma3_text", read_gemma3},  {"phi3", read_phi3},
+                             {"internlm2", read_internlm2}, {"glm", read_glm},
+                             {"glm4", read_glm4},           {"olmo2", read_olmo2},
+                             {"olmo3", read_olmo3}};
+
 }  // namespace
 
 void read_qwen2(Config& config) {
@@ -156,18 +164,6 @@ void read_olmo2(Config& config) {
   config.model.attention.qk_norm = QkNorm::kWidth;
   config.model.norm_place = NormPlace::kAfter;
 }
-
-namespace {
-
-constexpr Family kDense[] = {{"llama", read_llama},         {"mistral", read_mistral},
-                             {"qwen2", read_qwen2},         {"qwen3", read_qwen3},
-                             {"gemma", read_gemma},         {"gemma2", read_gemma2},
-                             {"gemma3_text", read_gemma3},  {"phi3", read_phi3},
-                             {"internlm2", read_internlm2}, {"glm", read_glm},
-                             {"glm4", read_glm4},           {"olmo2", read_olmo2},
-                             {"olmo3", read_olmo3}};
-
-}  // namespace
 
 std::span<const Family> dense_families() { return kDense; }
 

@@ -160,6 +160,13 @@ void read_llama4(Config& config) {
   }
 }
 
+constexpr std::array kWithExperts = {
+    Family{"mixtral", read_mixtral},         Family{"qwen2_moe", read_qwen2_moe},
+    Family{"qwen3_moe", read_qwen3_moe},     Family{"olmoe", read_olmoe},
+    Family{"deepseek_v2", read_deepseek_v2}, Family{"deepseek_v3", read_deepseek_v3},
+    Family{"kimi_k2", read_deepseek_v3},     Family{"glm4_moe", read_glm4_moe},
+    Family{"gpt_oss", read_gpt_oss},         Family{"llama4_text", read_llama4}};
+
 }  // namespace
 
 void read_deepseek_v3(Config& config) {
@@ -281,17 +288,6 @@ void read_glm4_moe(Config& config) {
 void read_prediction_layers(Config& config) {
   config.model.ends.prediction_layers = config.integer("num_nextn_predict_layers", 0, {0, 1 << 10});
 }
-
-namespace {
-
-constexpr std::array kWithExperts = {
-    Family{"mixtral", read_mixtral},         Family{"qwen2_moe", read_qwen2_moe},
-    Family{"qwen3_moe", read_qwen3_moe},     Family{"olmoe", read_olmoe},
-    Family{"deepseek_v2", read_deepseek_v2}, Family{"deepseek_v3", read_deepseek_v3},
-    Family{"kimi_k2", read_deepseek_v3},     Family{"glm4_moe", read_glm4_moe},
-    Family{"gpt_oss", read_gpt_oss},         Family{"llama4_text", read_llama4}};
-
-}  // namespace
 
 std::span<const Family> expert_families() { return kWithExperts; }
 

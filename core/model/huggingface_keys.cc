@@ -62,20 +62,6 @@ constexpr std::string_view kOtherKeys =
     "num_beams num_return_sequences repetition_penalty temperature top_p typical_p min_length "
     "moe_router_dtype";
 
-}  // namespace
-
-bool is_neutral(const JsonValue& value) {
-  if (value.is_null()) return true;
-  if (const bool* flag = value.as<bool>()) return !*flag;
-  if (const std::int64_t* whole = value.as<std::int64_t>()) return *whole == 0;
-  if (const double* real = value.as<double>()) return *real == 0;
-  if (const auto* array = value.as<JsonValue::Array>()) return array->empty();
-  if (const auto* object = value.as<JsonValue::Object>()) return object->empty();
-  return false;
-}
-
-namespace {
-
 bool is_number(const JsonValue& value, double number) {
   const std::int64_t* whole = value.as<std::int64_t>();
   const double* real = value.as<double>();
@@ -222,6 +208,16 @@ std::string shown_value(const JsonValue& value) {
 }
 
 }  // namespace
+
+bool is_neutral(const JsonValue& value) {
+  if (value.is_null()) return true;
+  if (const bool* flag = value.as<bool>()) return !*flag;
+  if (const std::int64_t* whole = value.as<std::int64_t>()) return *whole == 0;
+  if (const double* real = value.as<double>()) return *real == 0;
+  if (const auto* array = value.as<JsonValue::Array>()) return array->empty();
+  if (const auto* object = value.as<JsonValue::Object>()) return object->empty();
+  return false;
+}
 
 void name_what_was_left(Config& config, const std::string& type) {
   std::string unknown;

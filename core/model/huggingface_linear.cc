@@ -159,42 +159,6 @@ std::vector<PlannedOp> lightning_attention(const ModelSpec& model) {
   return ops;
 }
 
-}  // namespace
-
-void read_minimax_text(Config& config) {
-  ModelSpec& model = config.model;
-  const std::int64_t head_dim = config.integer("head_dim", 128);
-  const std::int64_t turned = config.integer("rotary_dim", head_dim);
-  model.attention.rotary.fraction =
-      static_cast<double>(turned) / static_cast<double>(std::max<std::int64_t>(1, head_dim));
-  read_llama_keys(config,
-                  {.head_dim = 128, .positions = 1'048'576, .rope_theta = 1e7, .epsilon = 1e-5});
-  config.model.attention.window = config.integer_or_none("sliding_window", 0, kPositionRange);
-  read_experts(config, "num_local_experts", "num_experts_per_tok");
-  const std::int64_t shared = config.integer("shared_intermediate_size", 0, {0, 1 << 24});
-  model.experts.shared_ffn = shared;
-  config.note(
-      "residual scales of the branches add no cost, since they are part of the residual op");
-  spread(config);
-  std::vector<std::int64_t> attends;
-  config.in.integers("attn_type_list", attends, {0, 1}, kOptional);
-  if (attends.empty()) {
-    const std::vector<bool> full =
-        layers_that_say(config, "layer_types", "full_attention", "linear_attention");
-    attends.assign(full.begin(), full.end());
-  }
-  if (attends.size() != config.layers.size()) {
-    return config.reject_length("attn_type_list", attends.size());
-  }
-  for (std::size_t i = 0; i < attends.size(); ++i) {
-    if (attends[i] != 0) continue;
-    config.layers[i].mixer = MixerKind::kPlanned;
-    config.layers[i].planned = lightning_attention(model);
-  }
-}
-
-namespace {
-
 // LFM2: a projection to three times the width. Two thirds are gates before and after a short
 // convolution of the last third.
 std::vector<PlannedOp> short_convolution(const ModelSpec& model, std::int64_t taps, bool bias) {
@@ -274,6 +238,38 @@ constexpr Family kLinearFamilies[] = {{"kimi_linear", read_kimi_linear},
                                       {"minimax_text_01", read_minimax_text}};
 
 }  // namespace
+
+void read_minimax_text(Config& config) {
+  ModelSpec& model = config.model;
+  const std::int64_t head_dim = config.integer("head_dim", 128);
+  const std::int64_t turned = config.integer("rotary_dim", head_dim);
+  model.attention.rotary.fraction =
+      static_cast<double>(turned) / static_cast<double>(std::max<std::int64_t>(1, head_dim));
+  read_llama_keys(config,
+                  {.head_dim = 128, .positions = 1'048'576, .rope_theta = 1e7, .epsilon = 1e-5});
+  config.model.attention.window = config.integer_or_none("sliding_window", 0, kPositionRange);
+  read_experts(config, "num_local_experts", "num_experts_per_tok");
+  const std::int64_t shared = config.integer("shared_intermediate_size", 0, {0, 1 << 24});
+  model.experts.shared_ffn = shared;
+  config.note(
+      "residual scales of the branches add no cost, since they are part of the residual op");
+  spread(config);
+  std::vector<std::int64_t> attends;
+  config.in.integers("attn_type_list", attends, {0, 1}, kOptional);
+  if (attends.empty()) {
+    const std::vector<bool> full =
+        layers_that_say(config, "layer_types", "full_attention", "linear_attention");
+    attends.assign(full.begin(), full.end());
+  }
+  if (attends.size() != config.layers.size()) {
+    return config.reject_length("attn_type_list", attends.size());
+  }
+  for (std::size_t i = 0; i < attends.size(); ++i) {
+    if (attends[i] != 0) continue;
+    config.layers[i].mixer = MixerKind::kPlanned;
+    config.layers[i].planned = lightning_attention(model);
+  }
+}
 
 std::span<const Family> linear_families() { return kLinearFamilies; }
 

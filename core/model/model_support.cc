@@ -10,26 +10,6 @@ Status missing(std::string_view what, std::string_view doing) {
                "docs/models.md lists what can be planned and trained"};
 }
 
-}  // namespace
-
-Status check_plannable(const ModelSpec& model) {
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    const BlockShape block = block_of_kind(model, kind);
-    const bool is_whole = block.mixer == MixerKind::kAttention && block.ffn_hidden > 0;
-    const bool before = model.norm_place == NormPlace::kBefore && !model.residual_from_after_norm;
-    if (!is_whole && !before) {
-      return missing("recurrent or single-branch blocks whose norms are not before the branches",
-                     "planned");
-    }
-    if (block.attention.output_gate && block.attention.latent.kv_rank > 0) {
-      return missing("gated outputs of latent attention", "planned");
-    }
-  }
-  return Ok{};
-}
-
-namespace {
-
 // Names the part of a block that tpsim predicts but for which no device has kernels; empty if none.
 std::string uncomputed_in(const BlockShape& block) {
   if (block.attention.chosen > 0) return "sparse attention with an indexer";
@@ -62,6 +42,22 @@ std::string uncomputed_part(const ModelSpec& model) {
 }
 
 }  // namespace
+
+Status check_plannable(const ModelSpec& model) {
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const BlockShape block = block_of_kind(model, kind);
+    const bool is_whole = block.mixer == MixerKind::kAttention && block.ffn_hidden > 0;
+    const bool before = model.norm_place == NormPlace::kBefore && !model.residual_from_after_norm;
+    if (!is_whole && !before) {
+      return missing("recurrent or single-branch blocks whose norms are not before the branches",
+                     "planned");
+    }
+    if (block.attention.output_gate && block.attention.latent.kv_rank > 0) {
+      return missing("gated outputs of latent attention", "planned");
+    }
+  }
+  return Ok{};
+}
 
 Status check_computable(const ModelSpec& model) {
   const std::string part = uncomputed_part(model);

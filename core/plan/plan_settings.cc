@@ -79,6 +79,39 @@ const Names& all_names() {
   return names;
 }
 
+// A setting as it appears in names of plans: "tp4", "flash", "blocks:3-recompute".
+std::string tagged(const Plan& plan, const SettingRow& row) {
+  if (row.setting == Setting::kRecompute) {
+    const bool none = plan.recompute == Recompute::kNone;
+    return (none ? "no" : text_of(plan, row.setting)) + "-recompute";
+  }
+  const std::int64_t value = row.get(plan);
+  for (const FieldWord& word : row.words) {
+    if (word.value == value) return std::string(word.tag);
+  }
+  return fmt::format("{}{}", row.tag, value);
+}
+
+// Whether plans of one search can differ in this setting.
+bool tells_plans_apart(const SettingRow& row) {
+  return row.role != SettingRole::kGiven && row.counts_for == nullptr;
+}
+
+// Whether the value follows from other settings: several chunks imply the interleaved schedule.
+bool follows(const Plan& plan, const SettingRow& row) {
+  return row.setting == Setting::kSchedule && plan.schedule == ScheduleKind::kInterleaved;
+}
+
+// Name of the plan's split into stages; empty for the default split.
+std::string cut_name(const Plan& plan) {
+  const std::int64_t layers =
+      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
+  if (plan.stage_layers == default_stage_layers(layers, chunk_count(plan))) return "";
+  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), true)) return "emb";
+  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), false)) return "no-emb";
+  return fmt::format("{}..{}", plan.stage_layers.front(), plan.stage_layers.back());
+}
+
 }  // namespace
 
 const SettingRow& row_of(Setting setting) {
@@ -161,43 +194,6 @@ Result<std::vector<SettingValue>> parse_settings(std::string_view text) {
     text.remove_prefix(comma + 1);
   }
 }
-
-namespace {
-
-// A setting as it appears in names of plans: "tp4", "flash", "blocks:3-recompute".
-std::string tagged(const Plan& plan, const SettingRow& row) {
-  if (row.setting == Setting::kRecompute) {
-    const bool none = plan.recompute == Recompute::kNone;
-    return (none ? "no" : text_of(plan, row.setting)) + "-recompute";
-  }
-  const std::int64_t value = row.get(plan);
-  for (const FieldWord& word : row.words) {
-    if (word.value == value) return std::string(word.tag);
-  }
-  return fmt::format("{}{}", row.tag, value);
-}
-
-// Whether plans of one search can differ in this setting.
-bool tells_plans_apart(const SettingRow& row) {
-  return row.role != SettingRole::kGiven && row.counts_for == nullptr;
-}
-
-// Whether the value follows from other settings: several chunks imply the interleaved schedule.
-bool follows(const Plan& plan, const SettingRow& row) {
-  return row.setting == Setting::kSchedule && plan.schedule == ScheduleKind::kInterleaved;
-}
-
-// Name of the plan's split into stages; empty for the default split.
-std::string cut_name(const Plan& plan) {
-  const std::int64_t layers =
-      std::accumulate(plan.stage_layers.begin(), plan.stage_layers.end(), std::int64_t{0});
-  if (plan.stage_layers == default_stage_layers(layers, chunk_count(plan))) return "";
-  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), true)) return "emb";
-  if (plan.stage_layers == even_stage_layers(layers, chunk_count(plan), false)) return "no-emb";
-  return fmt::format("{}..{}", plan.stage_layers.front(), plan.stage_layers.back());
-}
-
-}  // namespace
 
 std::string short_name(const Plan& plan) {
   std::string name;

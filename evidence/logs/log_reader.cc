@@ -25,18 +25,6 @@ std::optional<double> number_in(std::string_view text) {
   return leading->value;
 }
 
-}  // namespace
-
-std::optional<double> logged_number(std::string_view text) { return number_in(text); }
-
-std::optional<double> number_after(std::string_view line, std::string_view label) {
-  const std::size_t at = line.find(label);
-  if (at == std::string_view::npos) return std::nullopt;
-  return number_in(line.substr(at + label.size()));
-}
-
-namespace {
-
 bool read_iteration(std::string_view line, TrainingLog& log) {
   const auto iteration = number_after(line, "iteration ");
   if (!iteration) return false;
@@ -287,6 +275,14 @@ void LogReader::finish() {
 }
 
 }  // namespace
+
+std::optional<double> logged_number(std::string_view text) { return number_in(text); }
+
+std::optional<double> number_after(std::string_view line, std::string_view label) {
+  const std::size_t at = line.find(label);
+  if (at == std::string_view::npos) return std::nullopt;
+  return number_in(line.substr(at + label.size()));
+}
 
 std::string without_escapes(std::string_view text) {
   std::string plain;

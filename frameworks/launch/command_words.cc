@@ -91,6 +91,22 @@ bool is_variant(std::string_view word) {
   return word.starts_with("activation-checkpoint:") || word.starts_with("activation_checkpoint:");
 }
 
+// Returns the configuration files of a GPT-NeoX command such as "deepy.py train.py -d configs
+// 125M.yml local_setup.yml": here configs/125M.yml and configs/local_setup.yml.
+std::vector<std::string> configs_of_neox(const std::vector<std::string>& words) {
+  std::vector<std::string> configs;
+  std::string folder;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool is_folder = words[i] == "-d" || words[i] == "--conf_dir";
+    if (is_folder && i + 1 < words.size()) {
+      folder = words[++i] + "/";
+    } else if (is_config(words[i])) {
+      configs.push_back(folder + words[i]);
+    }
+  }
+  return configs;
+}
+
 }  // namespace
 
 bool is_option(std::string_view word) { return word.starts_with("--") && word.size() > 2; }
@@ -156,26 +172,6 @@ CommandWords command_words(const std::vector<std::string>& words) {
   }
   return parts;
 }
-
-namespace {
-
-// Returns the configuration files of a GPT-NeoX command such as "deepy.py train.py -d configs
-// 125M.yml local_setup.yml": here configs/125M.yml and configs/local_setup.yml.
-std::vector<std::string> configs_of_neox(const std::vector<std::string>& words) {
-  std::vector<std::string> configs;
-  std::string folder;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool is_folder = words[i] == "-d" || words[i] == "--conf_dir";
-    if (is_folder && i + 1 < words.size()) {
-      folder = words[++i] + "/";
-    } else if (is_config(words[i])) {
-      configs.push_back(folder + words[i]);
-    }
-  }
-  return configs;
-}
-
-}  // namespace
 
 std::vector<std::string> configs_of(const CommandWords& parts) {
   std::vector<std::string> configs;

@@ -33,6 +33,28 @@ Result<std::vector<FlatSetting>> settings_of(const LaunchFile& file, const Impor
   return with_values(with_todays_sections(std::move(settings)), inputs.given);
 }
 
+const LeftOver* row_for(const FlatSetting& setting, std::span<const LeftOver> rows) {
+  const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
+    return has_pattern(setting.key, one.patterns);
+  });
+  return row == rows.end() ? nullptr : &*row;
+}
+
+bool is_switched_off(const FlatSetting& setting) {
+  return setting.value.empty() || matches_any(in_lower_case(setting.value), "false 0 none no");
+}
+
+bool is_refused(const FlatSetting& setting, const LeftOver* row) {
+  return row != nullptr && row->why != nullptr && !is_switched_off(setting) &&
+         !is_harmless(*row, setting.value);
+}
+
+void refuse(const FlatSetting& setting, const LeftOver& row, const LaunchFile& file,
+            LeftSettings& left) {
+  left.refuse(setting.key, fmt::format("{}: {}", setting.key, setting.value), row.why,
+              place_of(path_of(file), setting.line));
+}
+
 }  // namespace
 
 bool has_prefix(const std::vector<FlatSetting>& settings, std::string_view prefix) {
@@ -78,32 +100,6 @@ Status OpenQuestions::status() const {
   }
   return bad_input(std::move(what), "", std::move(answers));
 }
-
-namespace {
-
-const LeftOver* row_for(const FlatSetting& setting, std::span<const LeftOver> rows) {
-  const auto row = std::find_if(rows.begin(), rows.end(), [&](const LeftOver& one) {
-    return has_pattern(setting.key, one.patterns);
-  });
-  return row == rows.end() ? nullptr : &*row;
-}
-
-bool is_switched_off(const FlatSetting& setting) {
-  return setting.value.empty() || matches_any(in_lower_case(setting.value), "false 0 none no");
-}
-
-bool is_refused(const FlatSetting& setting, const LeftOver* row) {
-  return row != nullptr && row->why != nullptr && !is_switched_off(setting) &&
-         !is_harmless(*row, setting.value);
-}
-
-void refuse(const FlatSetting& setting, const LeftOver& row, const LaunchFile& file,
-            LeftSettings& left) {
-  left.refuse(setting.key, fmt::format("{}: {}", setting.key, setting.value), row.why,
-              place_of(path_of(file), setting.line));
-}
-
-}  // namespace
 
 void refuse_first(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,
                   LeftSettings& left) {

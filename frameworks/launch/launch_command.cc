@@ -212,6 +212,37 @@ LaunchCommand command_of_log(std::string_view text, std::size_t most) {
 
 constexpr std::size_t kMostOptions = 4096;
 
+// Returns a hint that lists the variables which the script tested before it exited.
+std::string exit_advice(const ShellScript& script, std::string_view text) {
+  std::string names;
+  for (const std::string& name : script.exit_asks) {
+    const bool is_argument = name.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_argument) names += fmt::format("{}{}=VALUE", names.empty() ? "" : ",", name);
+  }
+  const std::string arguments = fmt::format("the script's arguments: {}", arguments_advice(text));
+  if (names.empty())
+    return "give the variables that the script checks with --set NAME=VALUE, or " + arguments;
+  const bool takes =
+      text.find("$1") != std::string_view::npos || text.find("${1") != std::string_view::npos;
+  return fmt::format("the script checks variables: add --set {}{}", names,
+                     takes ? "; or give " + arguments : "");
+}
+
+// Returns the script's variables as settings; empty if no known program has such settings.
+std::vector<FlatSetting> exported_settings(const ShellScript& script) {
+  std::vector<FlatSetting> settings;
+  for (const std::string& name : script.variables.names()) {
+    const std::vector<std::string>* values = script.variables.find(name);
+    if (values != nullptr && values->size() == 1) settings.push_back({name, values->front(), 0});
+  }
+  if (program_of(settings) == nullptr) settings.clear();
+  return settings;
+}
+
+Error too_many(const LaunchFile& file) {
+  return bad_input("has more options than tpsim reads (4096)", path_of(file));
+}
+
 }  // namespace
 
 std::string arguments_advice(std::string_view text) {
@@ -256,41 +287,6 @@ Error with_arguments(Error error, std::string_view text, const ImportInputs& inp
       fmt::format("{}give the script's arguments: {}", error.hint.empty() ? "" : "; ", advice);
   return error;
 }
-
-namespace {
-
-// Returns a hint that lists the variables which the script tested before it exited.
-std::string exit_advice(const ShellScript& script, std::string_view text) {
-  std::string names;
-  for (const std::string& name : script.exit_asks) {
-    const bool is_argument = name.find_first_not_of("0123456789") == std::string::npos;
-    if (!is_argument) names += fmt::format("{}{}=VALUE", names.empty() ? "" : ",", name);
-  }
-  const std::string arguments = fmt::format("the script's arguments: {}", arguments_advice(text));
-  if (names.empty())
-    return "give the variables that the script checks with --set NAME=VALUE, or " + arguments;
-  const bool takes =
-      text.find("$1") != std::string_view::npos || text.find("${1") != std::string_view::npos;
-  return fmt::format("the script checks variables: add --set {}{}", names,
-                     takes ? "; or give " + arguments : "");
-}
-
-// Returns the script's variables as settings; empty if no known program has such settings.
-std::vector<FlatSetting> exported_settings(const ShellScript& script) {
-  std::vector<FlatSetting> settings;
-  for (const std::string& name : script.variables.names()) {
-    const std::vector<std::string>* values = script.variables.find(name);
-    if (values != nullptr && values->size() == 1) settings.push_back({name, values->front(), 0});
-  }
-  if (program_of(settings) == nullptr) settings.clear();
-  return settings;
-}
-
-Error too_many(const LaunchFile& file) {
-  return bad_input("has more options than tpsim reads (4096)", path_of(file));
-}
-
-}  // namespace
 
 bool has_arguments_block(std::string_view text) {
   const std::size_t at = text.find("tensor_model_parallel_size ..");

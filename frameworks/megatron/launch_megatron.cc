@@ -120,6 +120,26 @@ void add_plan(LaunchStack stack, const ModelSpec& model, const Plan& plan, Launc
   add_recompute(plan, out);
 }
 
+// Adds only the sequence and dropout, for models whose layers Megatron's arguments cannot state.
+// The NeMo recipe states their layers.
+void add_run_choices(const ModelSpec& model, LaunchOptions& out) {
+  out.add("--seq-length", model.seq);
+  out.add("--attention-dropout", fmt::format("{}", model.attention_dropout));
+  out.add("--hidden-dropout", fmt::format("{}", model.hidden_dropout));
+}
+
+// Adds the modules that selective recompute recomputes, unless they are Megatron's default, core
+// attention.
+void add_recomputed_modules(const PlanFile& file, LaunchOptions& out) {
+  const auto said = file.parts.find(StackPart::kRecomputeModules);
+  const bool others =
+      said != file.parts.end() && said->second != bit(RecomputeModule::kCoreAttention);
+  if (file.plan.recompute != Recompute::kSelective || !others) return;
+  std::string words = text_of(row_of(StackPart::kRecomputeModules), said->second);
+  std::replace(words.begin(), words.end(), ',', ' ');
+  out.add(kRecomputeModules, words);
+}
+
 }  // namespace
 
 void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
@@ -157,30 +177,6 @@ void add_megatron_model(const ModelSpec& model, LaunchOptions& out) {
   add_megatron_experts(model, out);
   add_rare_shapes(model, out);
 }
-
-namespace {
-
-// Adds only the sequence and dropout, for models whose layers Megatron's arguments cannot state.
-// The NeMo recipe states their layers.
-void add_run_choices(const ModelSpec& model, LaunchOptions& out) {
-  out.add("--seq-length", model.seq);
-  out.add("--attention-dropout", fmt::format("{}", model.attention_dropout));
-  out.add("--hidden-dropout", fmt::format("{}", model.hidden_dropout));
-}
-
-// Adds the modules that selective recompute recomputes, unless they are Megatron's default, core
-// attention.
-void add_recomputed_modules(const PlanFile& file, LaunchOptions& out) {
-  const auto said = file.parts.find(StackPart::kRecomputeModules);
-  const bool others =
-      said != file.parts.end() && said->second != bit(RecomputeModule::kCoreAttention);
-  if (file.plan.recompute != Recompute::kSelective || !others) return;
-  std::string words = text_of(row_of(StackPart::kRecomputeModules), said->second);
-  std::replace(words.begin(), words.end(), ',', ' ');
-  out.add(kRecomputeModules, words);
-}
-
-}  // namespace
 
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const StackSpec& software) {

@@ -55,6 +55,67 @@ bool is_nemo_1(const std::vector<FlatSetting>& settings) {
          has_key(settings, "model.micro_batch_size") && has_prefix(settings, "trainer.");
 }
 
+// Adds arguments that exported files omit and Megatron requires: data, tokenizer and schedule.
+std::vector<LaunchOption> with_required(std::vector<LaunchOption> options) {
+  options.insert(options.end(), {{"--train-iters", "10"},
+                                 {"--lr", "1e-4"},
+                                 {"--mock-data", ""},
+                                 {"--tokenizer-type", "NullTokenizer"}});
+  return options;
+}
+
+class MegatronLm final : public Framework {
+ public:
+  MegatronLm() : Framework(LaunchStack::kMegatronLm, Launcher::kMegatron) {}
+
+  bool runs(const std::string& stack) const override {
+    return Framework::runs(stack) || is_version_of(stack, "megatron-core");
+  }
+  bool detects_script(std::string_view text) const override { return has_arguments_block(text); }
+  bool detects_settings(const std::vector<FlatSetting>& settings) const override {
+    return has_key(settings, "tensor_model_parallel_size") ||
+           has_key(settings, "model_parallel.tensor_model_parallel_size") ||
+           has_prefix(settings, "MODEL_ARGS.--") || is_nemo_1(settings);
+  }
+  Result<ImportedPlan> read_command(LaunchCommand command, const LaunchFile& script,
+                                    const std::vector<LaunchFile>&,
+                                    const ImportInputs& inputs) const override {
+    TPSIM_TRY_STATUS(check_started_program(command, script, inputs));
+    const bool trains_text = is_text_training(command.program);
+    const std::string program = command.program;
+    Result<ImportedPlan> read = import_megatron_script(std::move(command), script, inputs);
+    if (!read.ok()) return with_recipe_advice(read.error(), program, inputs);
+    ImportedPlan plan = *std::move(read);
+    if (trains_text) leave_out_encoders(plan);
+    return plan;
+  }
+  Result<ImportedPlan> read_settings(const std::vector<FlatSetting>& settings,
+                                     const LaunchFile& file,
+                                     const ImportInputs& inputs) const override {
+    return located(file, import_megatron_yaml(settings, inputs));
+  }
+  bool is_outside(std::string_view option) const override { return is_outside_megatron(option); }
+
+  Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,
+                                        const StackSpec& software) const override {
+    TPSIM_TRY(LaunchOptions options, megatron_settings(stack(), file, software));
+    add_shard_instances(file.plan, size.domain_gpus, software.parts.shard_group, options);
+    return std::vector<LaunchFile>{
+        shell_file(stack(), file, size, options, expert_lines(file, size, software))};
+  }
+  std::string start_command(const ModelSpec& model, const std::string& job) const override {
+    return torchrun_command(job,
+                            is_hybrid_pattern(model) ? "pretrain_hybrid.py" : "pretrain_gpt.py");
+  }
+
+  std::string_view judge() const override { return "megatron-lm"; }
+  Status prepare_check(const std::vector<LaunchFile>&, const ModelSpec&,
+                       JudgedFiles& judged) const override {
+    judged.given.set("arguments", judged_arguments(with_required(judged.options)));
+    return Ok{};
+  }
+};
+
 }  // namespace
 
 void take_unused_experts(const ModelSpec& model, LaunchCommand& command,
@@ -171,71 +232,6 @@ std::string expert_lines(const PlanFile& file, const LaunchSize& size, const Sta
   }
   return lines;
 }
-
-namespace {
-
-// Adds arguments that exported files omit and Megatron requires: data, tokenizer and schedule.
-std::vector<LaunchOption> with_required(std::vector<LaunchOption> options) {
-  options.insert(options.end(), {{"--train-iters", "10"},
-                                 {"--lr", "1e-4"},
-                                 {"--mock-data", ""},
-                                 {"--tokenizer-type", "NullTokenizer"}});
-  return options;
-}
-
-class MegatronLm final : public Framework {
- public:
-  MegatronLm() : Framework(LaunchStack::kMegatronLm, Launcher::kMegatron) {}
-
-  bool runs(const std::string& stack) const override {
-    return Framework::runs(stack) || is_version_of(stack, "megatron-core");
-  }
-  bool detects_script(std::string_view text) const override { return has_arguments_block(text); }
-  bool detects_settings(const std::vector<FlatSetting>& settings) const override {
-    return has_key(settings, "tensor_model_parallel_size") ||
-           has_key(settings, "model_parallel.tensor_model_parallel_size") ||
-           has_prefix(settings, "MODEL_ARGS.--") || is_nemo_1(settings);
-  }
-  Result<ImportedPlan> read_command(LaunchCommand command, const LaunchFile& script,
-                                    const std::vector<LaunchFile>&,
-                                    const ImportInputs& inputs) const override {
-    TPSIM_TRY_STATUS(check_started_program(command, script, inputs));
-    const bool trains_text = is_text_training(command.program);
-    const std::string program = command.program;
-    Result<ImportedPlan> read = import_megatron_script(std::move(command), script, inputs);
-    if (!read.ok()) return with_recipe_advice(read.error(), program, inputs);
-    ImportedPlan plan = *std::move(read);
-    if (trains_text) leave_out_encoders(plan);
-    return plan;
-  }
-  Result<ImportedPlan> read_settings(const std::vector<FlatSetting>& settings,
-                                     const LaunchFile& file,
-                                     const ImportInputs& inputs) const override {
-    return located(file, import_megatron_yaml(settings, inputs));
-  }
-  bool is_outside(std::string_view option) const override { return is_outside_megatron(option); }
-
-  Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,
-                                        const StackSpec& software) const override {
-    TPSIM_TRY(LaunchOptions options, megatron_settings(stack(), file, software));
-    add_shard_instances(file.plan, size.domain_gpus, software.parts.shard_group, options);
-    return std::vector<LaunchFile>{
-        shell_file(stack(), file, size, options, expert_lines(file, size, software))};
-  }
-  std::string start_command(const ModelSpec& model, const std::string& job) const override {
-    return torchrun_command(job,
-                            is_hybrid_pattern(model) ? "pretrain_hybrid.py" : "pretrain_gpt.py");
-  }
-
-  std::string_view judge() const override { return "megatron-lm"; }
-  Status prepare_check(const std::vector<LaunchFile>&, const ModelSpec&,
-                       JudgedFiles& judged) const override {
-    judged.given.set("arguments", judged_arguments(with_required(judged.options)));
-    return Ok{};
-  }
-};
-
-}  // namespace
 
 const Framework& megatron_lm() {
   static const MegatronLm framework;

@@ -139,10 +139,6 @@ std::string model_text(const ModelSpec& model, const Plan& plan) {
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 // Returns an error if the file's model and the named model differ in size or number of heads.
 Status check_named(const ModelSpec& said, const ModelSpec& named, const LaunchFile& file) {
   const std::pair<const char*, std::int64_t ModelSpec::*> numbers[] = {
@@ -165,54 +161,6 @@ Status check_named(const ModelSpec& said, const ModelSpec& named, const LaunchFi
                                named.attention.kv_heads),
                    path_of(file), "name the model that the file describes, or omit --model");
 }
-
-}  // namespace
-
-Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
-                                     const ImportInputs& inputs) {
-  ImportedPlan result;
-  result.stack = "nanotron";
-  TPSIM_TRY(result.model, model_of_nanotron(in, file));
-  if (inputs.model) {
-    const Status is_it = check_named(result.model, *inputs.model, file);
-    if (!inputs.model_wins && !is_it.ok()) return is_it.error();
-    if (!is_it.ok()) {
-      result.notes.push_back(
-          fmt::format("{}; the prediction uses the model of --model", is_it.error().message));
-    }
-    const std::int64_t seq = inputs.keeps_seq ? inputs.model->seq : result.model.seq;
-    result.model = *inputs.model;
-    result.model.seq = seq;
-  }
-  Plan& plan = result.plan;
-  TPSIM_TRY_STATUS(read_nanotron_layout(in, result.model, plan));
-  plan.attention = AttentionKind::kFlash;
-  plan.zero = static_cast<int>(in.integer("optimizer.zero_stage", 0));
-  if (plan.zero > 1) in.fail("optimizer.zero_stage must be 0 or 1");
-  plan.micro_batch = in.integer("tokens.micro_batch_size", 1);
-  plan.global_batch =
-      plan.micro_batch * plan.degrees.dp * in.integer("tokens.batch_accumulation_per_replica", 1);
-  plan.recompute =
-      in.flag("parallelism.recompute_layer", false) ? Recompute::kFull : Recompute::kNone;
-  if (!in.flag("parallelism.tp_recompute_allgather", true)) {
-    result.parts[StackPart::kTpRecomputeAllgather] = 0;
-  }
-  const std::string dtype = in.text("model.dtype").value_or("bfloat16");
-  plan.dtype = dtype == "float32"   ? DType::kFloat32
-               : dtype == "float16" ? DType::kFloat16
-                                    : DType::kBFloat16;
-  if (dtype != "float32" && dtype != "float16" && dtype != "bfloat16") {
-    in.fail(fmt::format("model.dtype is {}; tpsim's plans compute in bf16, fp16 or fp32", dtype));
-  }
-  const bool wide = in.flag("optimizer.accumulate_grad_in_fp32", true);
-  plan.gradient_dtype = wide ? DType::kFloat32 : plan.dtype;
-  TPSIM_TRY_STATUS(settle_left(in, file, kNanotronRows, result.outside, *inputs.left));
-  TPSIM_TRY_STATUS(validate(result.model));
-  TPSIM_TRY_STATUS(validate(plan, result.model));
-  return result;
-}
-
-namespace {
 
 Result<std::string> nanotron_yaml(const PlanFile& file) {
   TPSIM_TRY_STATUS(check_launch_rules(LaunchStack::kNanotron, file));
@@ -272,6 +220,50 @@ class Nanotron final : public Framework {
 };
 
 }  // namespace
+
+Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
+                                     const ImportInputs& inputs) {
+  ImportedPlan result;
+  result.stack = "nanotron";
+  TPSIM_TRY(result.model, model_of_nanotron(in, file));
+  if (inputs.model) {
+    const Status is_it = check_named(result.model, *inputs.model, file);
+    if (!inputs.model_wins && !is_it.ok()) return is_it.error();
+    if (!is_it.ok()) {
+      result.notes.push_back(
+          fmt::format("{}; the prediction uses the model of --model", is_it.error().message));
+    }
+    const std::int64_t seq = inputs.keeps_seq ? inputs.model->seq : result.model.seq;
+    result.model = *inputs.model;
+    result.model.seq = seq;
+  }
+  Plan& plan = result.plan;
+  TPSIM_TRY_STATUS(read_nanotron_layout(in, result.model, plan));
+  plan.attention = AttentionKind::kFlash;
+  plan.zero = static_cast<int>(in.integer("optimizer.zero_stage", 0));
+  if (plan.zero > 1) in.fail("optimizer.zero_stage must be 0 or 1");
+  plan.micro_batch = in.integer("tokens.micro_batch_size", 1);
+  plan.global_batch =
+      plan.micro_batch * plan.degrees.dp * in.integer("tokens.batch_accumulation_per_replica", 1);
+  plan.recompute =
+      in.flag("parallelism.recompute_layer", false) ? Recompute::kFull : Recompute::kNone;
+  if (!in.flag("parallelism.tp_recompute_allgather", true)) {
+    result.parts[StackPart::kTpRecomputeAllgather] = 0;
+  }
+  const std::string dtype = in.text("model.dtype").value_or("bfloat16");
+  plan.dtype = dtype == "float32"   ? DType::kFloat32
+               : dtype == "float16" ? DType::kFloat16
+                                    : DType::kBFloat16;
+  if (dtype != "float32" && dtype != "float16" && dtype != "bfloat16") {
+    in.fail(fmt::format("model.dtype is {}; tpsim's plans compute in bf16, fp16 or fp32", dtype));
+  }
+  const bool wide = in.flag("optimizer.accumulate_grad_in_fp32", true);
+  plan.gradient_dtype = wide ? DType::kFloat32 : plan.dtype;
+  TPSIM_TRY_STATUS(settle_left(in, file, kNanotronRows, result.outside, *inputs.left));
+  TPSIM_TRY_STATUS(validate(result.model));
+  TPSIM_TRY_STATUS(validate(plan, result.model));
+  return result;
+}
 
 const Framework& nanotron() {
   static const Nanotron framework;

@@ -269,10 +269,6 @@ Result<std::optional<ModelSpec>> hub_model(const std::string& name, const Import
   return std::optional<ModelSpec>();
 }
 
-}  // namespace
-
-namespace {
-
 // Returns the model's name from the name of its NeMo class: "Llama38B" for
 // "nemo....Llama3Config8B". The catalogue compares names by letters and digits only.
 std::string model_of_class(std::string_view path) {

@@ -146,15 +146,6 @@ void add_once(std::optional<LaunchOption> option, std::vector<LaunchOption>& opt
   if (!in_two || !has_option(options, option->name)) options.push_back(*std::move(option));
 }
 
-}  // namespace
-
-bool nemo_has(std::string_view option) {
-  return std::any_of(nemo_keys().begin(), nemo_keys().end(),
-                     [&](const NemoKey& row) { return option == row.option; });
-}
-
-namespace {
-
 // Converts layers such as "([0]*1+[1]*2)" to a YAML list, because Megatron-Bridge does not evaluate
 // expressions.
 std::string layers_text(const LaunchOption& option, const std::vector<LaunchOption>& all) {
@@ -168,7 +159,23 @@ std::string layers_text(const LaunchOption& option, const std::vector<LaunchOpti
   return text + "]";
 }
 
+// Appends one element of Megatron-Bridge's layout, a list per stage such as "[[embedding, decoder],
+// [decoder, loss]]", to Megatron's notation "Et|tL".
+void add_to_layout(std::size_t stage, std::string_view element, std::size_t& stages,
+                   std::string& layout) {
+  for (; stages < stage; ++stages) layout += '|';
+  if (element == "embedding") layout += 'E';
+  if (element == "decoder") layout += 't';
+  if (element == "mtp") layout += 'm';
+  if (element == "loss") layout += 'L';
+}
+
 }  // namespace
+
+bool nemo_has(std::string_view option) {
+  return std::any_of(nemo_keys().begin(), nemo_keys().end(),
+                     [&](const NemoKey& row) { return option == row.option; });
+}
 
 std::string nemo_yaml(const LaunchOptions& megatron, const std::vector<FlatSetting>& layers) {
   std::string text;
@@ -193,21 +200,6 @@ std::string nemo_yaml(const LaunchOptions& megatron, const std::vector<FlatSetti
   }
   return text;
 }
-
-namespace {
-
-// Appends one element of Megatron-Bridge's layout, a list per stage such as "[[embedding, decoder],
-// [decoder, loss]]", to Megatron's notation "Et|tL".
-void add_to_layout(std::size_t stage, std::string_view element, std::size_t& stages,
-                   std::string& layout) {
-  for (; stages < stage; ++stages) layout += '|';
-  if (element == "embedding") layout += 'E';
-  if (element == "decoder") layout += 't';
-  if (element == "mtp") layout += 'm';
-  if (element == "loss") layout += 'L';
-}
-
-}  // namespace
 
 std::vector<FlatSetting> with_lists_joined(const std::vector<FlatSetting>& settings) {
   constexpr std::string_view kLayout = "model.pipeline_model_parallel_layout";

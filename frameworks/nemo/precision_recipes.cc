@@ -66,35 +66,6 @@ std::string key_of_precision(const std::string& name) {
   return "model." + name;
 }
 
-}  // namespace
-
-Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> settings) {
-  constexpr std::string_view kSection = "mixed_precision";
-  std::vector<FlatSetting> rest, chosen;
-  for (FlatSetting& one : settings) {
-    const bool is_name = one.key == kSection || one.key == "mixed_precision.precision";
-    if (is_name || one.key == "mixed_precision.dtype") {
-      if (one.value.empty() || one.value == "32") continue;
-      const bool is_dtype = one.key.ends_with(".dtype");
-      TPSIM_TRY(const auto named, settings_of_precision(one.value + (is_dtype ? "_mixed" : "")));
-      chosen.insert(chosen.begin(), named.begin(), named.end());
-    } else if (one.key.starts_with("mixed_precision.")) {
-      one.key = key_of_precision(one.key.substr(kSection.size() + 1));
-      if (has_nemo_key(one.key)) chosen.push_back(std::move(one));
-    } else {
-      rest.push_back(std::move(one));
-    }
-  }
-  // A later mixed_precision setting overrides earlier settings with the same key, in any section.
-  for (FlatSetting& one : chosen) {
-    std::erase_if(rest, [&](const FlatSetting& other) { return other.key == one.key; });
-    rest.push_back(std::move(one));
-  }
-  return rest;
-}
-
-namespace {
-
 constexpr std::string_view kSetByRecipe =
     "--bf16 --fp16 --fp8-format --fp8-recipe --fp8-param-gather --fp4-format --fp4-recipe "
     "--accumulate-allreduce-grads-in-fp32 --grad-reduce-in-bf16";
@@ -141,6 +112,31 @@ std::string precision_section(const Plan& plan, const std::string& fields) {
 }
 
 }  // namespace
+
+Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> settings) {
+  constexpr std::string_view kSection = "mixed_precision";
+  std::vector<FlatSetting> rest, chosen;
+  for (FlatSetting& one : settings) {
+    const bool is_name = one.key == kSection || one.key == "mixed_precision.precision";
+    if (is_name || one.key == "mixed_precision.dtype") {
+      if (one.value.empty() || one.value == "32") continue;
+      const bool is_dtype = one.key.ends_with(".dtype");
+      TPSIM_TRY(const auto named, settings_of_precision(one.value + (is_dtype ? "_mixed" : "")));
+      chosen.insert(chosen.begin(), named.begin(), named.end());
+    } else if (one.key.starts_with("mixed_precision.")) {
+      one.key = key_of_precision(one.key.substr(kSection.size() + 1));
+      if (has_nemo_key(one.key)) chosen.push_back(std::move(one));
+    } else {
+      rest.push_back(std::move(one));
+    }
+  }
+  // A later mixed_precision setting overrides earlier settings with the same key, in any section.
+  for (FlatSetting& one : chosen) {
+    std::erase_if(rest, [&](const FlatSetting& other) { return other.key == one.key; });
+    rest.push_back(std::move(one));
+  }
+  return rest;
+}
 
 Result<NemoPrecision> nemo_precision(const Plan& plan, const LaunchOptions& megatron) {
   NemoPrecision result;

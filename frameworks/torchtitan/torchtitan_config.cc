@@ -164,42 +164,6 @@ std::int64_t titan_gpus(const std::vector<FlatSetting>& settings) {
   return gpus;
 }
 
-}  // namespace
-
-std::optional<ModelSpec> titan_flavour(const std::vector<FlatSetting>& settings,
-                                       const ImportInputs& inputs) {
-  OpenQuestions open;
-  ModelSpec model = titan_model(settings, inputs, open);
-  return open.status().ok() ? std::optional(std::move(model)) : std::nullopt;
-}
-
-Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
-                                       const ImportInputs& inputs) {
-  const std::vector<FlatSetting> settings = with_todays_places(written);
-  ImportedPlan result;
-  result.stack = "torchtitan";
-  OpenQuestions open;
-  result.model = titan_model(settings, inputs, open);
-  const std::int64_t gpus = inputs.gpus > 0 ? inputs.gpus : titan_gpus(settings);
-  if (gpus < 1) open.ask(kHowManyGpus);
-  TPSIM_TRY_STATUS(open.status());
-  ShellOptions shell = titan_options(settings);
-  shell.size = {1, gpus};
-  if (!inputs.model) {  // the model was read from these options
-    for (const char* name : {"--model.name", "--model.flavor", "--model.hf_assets_path"}) {
-      drop_option(shell.options, name);
-    }
-  }
-  result.parts = take_torchtitan_parts(shell.options);
-  count_sequences(shell.options, result.model.seq);
-  take_titan_choices(shell.options, inputs.keeps_seq, result.model);
-  result.outside = take_outside(LaunchStack::kTorchTitan, shell.options, *inputs.left);
-  TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result.model, result.parts, *inputs.left));
-  return result;
-}
-
-namespace {
-
 constexpr std::string_view kConfigOptions[] = {"--job.config_file", "--job.config-file"};
 
 std::optional<std::string> taken_config(std::vector<LaunchOption>& options) {
@@ -242,6 +206,38 @@ Result<ImportedPlan> import_named(const std::string& name, const LaunchCommand& 
 }
 
 }  // namespace
+
+std::optional<ModelSpec> titan_flavour(const std::vector<FlatSetting>& settings,
+                                       const ImportInputs& inputs) {
+  OpenQuestions open;
+  ModelSpec model = titan_model(settings, inputs, open);
+  return open.status().ok() ? std::optional(std::move(model)) : std::nullopt;
+}
+
+Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
+                                       const ImportInputs& inputs) {
+  const std::vector<FlatSetting> settings = with_todays_places(written);
+  ImportedPlan result;
+  result.stack = "torchtitan";
+  OpenQuestions open;
+  result.model = titan_model(settings, inputs, open);
+  const std::int64_t gpus = inputs.gpus > 0 ? inputs.gpus : titan_gpus(settings);
+  if (gpus < 1) open.ask(kHowManyGpus);
+  TPSIM_TRY_STATUS(open.status());
+  ShellOptions shell = titan_options(settings);
+  shell.size = {1, gpus};
+  if (!inputs.model) {  // the model was read from these options
+    for (const char* name : {"--model.name", "--model.flavor", "--model.hf_assets_path"}) {
+      drop_option(shell.options, name);
+    }
+  }
+  result.parts = take_torchtitan_parts(shell.options);
+  count_sequences(shell.options, result.model.seq);
+  take_titan_choices(shell.options, inputs.keeps_seq, result.model);
+  result.outside = take_outside(LaunchStack::kTorchTitan, shell.options, *inputs.left);
+  TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result.model, result.parts, *inputs.left));
+  return result;
+}
 
 Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const LaunchFile& file,
                                                const ImportInputs& inputs) {

@@ -59,6 +59,40 @@ void draw_term(Ui& ui, const WaterfallRow& row, const BreakdownRow& term, const 
   if (is_under) tooltip(ui, explanation_of(term, view).c_str());
 }
 
+struct Tab {
+  DetailTab id;
+  const char* title;
+  const char* help;
+};
+constexpr std::array<Tab, 3> kTabs = {
+    {{DetailTab::kBreakdown, "Breakdown",
+      "Every term of plan A's step with its formula and source."},
+     {DetailTab::kDifferences, "A and B",
+      "The terms that make plan B faster or slower than plan A."},
+     {DetailTab::kMeasured, "Measured",
+      "Predicted and measured step times of a validation report."}}};
+
+float tabs_width(const Ui& ui) {
+  float width = 0;
+  for (const Tab& tab : kTabs) width += text_size(ui.fonts.small, tab.title).x + ui.px(20);
+  return width;
+}
+
+void draw_tabs(Ui& ui, Rect rect) {
+  ImGui::PushFont(ui.fonts.small);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
+  float x = rect.max.x;
+  for (std::size_t i = kTabs.size(); i-- > 0;) {
+    x -= text_size(ui.fonts.small, kTabs[i].title).x + ui.px(20);
+    ImGui::SetCursorScreenPos({x, rect.min.y - ui.px(26)});
+    if (button(ui, kTabs[i].title, kTabs[i].help, ui.state.detail == kTabs[i].id)) {
+      ui.state.detail = kTabs[i].id;
+    }
+  }
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+}
+
 }  // namespace
 
 void draw_breakdown(Ui& ui, Rect rect, const PlanView& view) {
@@ -121,44 +155,6 @@ void draw_differences(Ui& ui, Rect rect, const PlanView& a, const PlanView& b) {
     at.y += height;
   }
 }
-
-namespace {
-
-struct Tab {
-  DetailTab id;
-  const char* title;
-  const char* help;
-};
-constexpr std::array<Tab, 3> kTabs = {
-    {{DetailTab::kBreakdown, "Breakdown",
-      "Every term of plan A's step with its formula and source."},
-     {DetailTab::kDifferences, "A and B",
-      "The terms that make plan B faster or slower than plan A."},
-     {DetailTab::kMeasured, "Measured",
-      "Predicted and measured step times of a validation report."}}};
-
-float tabs_width(const Ui& ui) {
-  float width = 0;
-  for (const Tab& tab : kTabs) width += text_size(ui.fonts.small, tab.title).x + ui.px(20);
-  return width;
-}
-
-void draw_tabs(Ui& ui, Rect rect) {
-  ImGui::PushFont(ui.fonts.small);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
-  float x = rect.max.x;
-  for (std::size_t i = kTabs.size(); i-- > 0;) {
-    x -= text_size(ui.fonts.small, kTabs[i].title).x + ui.px(20);
-    ImGui::SetCursorScreenPos({x, rect.min.y - ui.px(26)});
-    if (button(ui, kTabs[i].title, kTabs[i].help, ui.state.detail == kTabs[i].id)) {
-      ui.state.detail = kTabs[i].id;
-    }
-  }
-  ImGui::PopStyleVar();
-  ImGui::PopFont();
-}
-
-}  // namespace
 
 void draw_details(Ui& ui, Rect rect) {
   const auto draw = [&](Rect body) {

@@ -39,6 +39,27 @@ float begin_row(Ui& ui, const char* label, const char* help, const std::string& 
   return width - control;
 }
 
+// Shows why ImGui's last item, a refused value, cannot be selected.
+void hover_refusal(const Ui& ui, const KnobValue& value) {
+  if (value.refusal.empty()) return;
+  if (!ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
+  tooltip(ui, ("Not possible: " + value.refusal).c_str());
+}
+
+// Returns the number of lines of segments in which every text fits, or one segment per line.
+int segment_lines(const Ui& ui, std::span<const KnobValue> values, float width) {
+  const int count = static_cast<int>(values.size());
+  float widest = 0;
+  for (const KnobValue& value : values) {
+    widest = std::max(widest, text_size(ui.fonts.body, value.text).x);
+  }
+  for (int lines = 1; lines < count; ++lines) {
+    const int per_line = (count + lines - 1) / lines;
+    if (widest + ui.px(2) <= std::floor(width / static_cast<float>(per_line))) return lines;
+  }
+  return count;
+}
+
 }  // namespace
 
 bool slider_row(Ui& ui, const SliderRow& row, int& stop) {
@@ -65,31 +86,6 @@ bool slider_row(Ui& ui, const SliderRow& row, int& stop) {
   stop = next;
   return true;
 }
-
-namespace {
-
-// Shows why ImGui's last item, a refused value, cannot be selected.
-void hover_refusal(const Ui& ui, const KnobValue& value) {
-  if (value.refusal.empty()) return;
-  if (!ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) return;
-  tooltip(ui, ("Not possible: " + value.refusal).c_str());
-}
-
-// Returns the number of lines of segments in which every text fits, or one segment per line.
-int segment_lines(const Ui& ui, std::span<const KnobValue> values, float width) {
-  const int count = static_cast<int>(values.size());
-  float widest = 0;
-  for (const KnobValue& value : values) {
-    widest = std::max(widest, text_size(ui.fonts.body, value.text).x);
-  }
-  for (int lines = 1; lines < count; ++lines) {
-    const int per_line = (count + lines - 1) / lines;
-    if (widest + ui.px(2) <= std::floor(width / static_cast<float>(per_line))) return lines;
-  }
-  return count;
-}
-
-}  // namespace
 
 bool segment_row(Ui& ui, const SegmentRow& row, int& chosen) {
   const float width = begin_row(ui, row.label, row.help, row.before);

@@ -87,6 +87,28 @@ void clear(const HeadView& x, const AttentionDims& dims, Index positions, Index 
   }
 }
 
+struct Statistics {
+  double mean = 0, rstd = 0;
+};
+template <class At>
+Statistics statistics(NormKind kind, Index n, double epsilon, At at) {
+  Statistics s;
+  double squares = 0;
+  for (Index d = 0; kind == NormKind::kLayerNorm && d < n; ++d) {
+    s.mean += at(d) / static_cast<double>(n);
+  }
+  for (Index d = 0; d < n; ++d) squares += (at(d) - s.mean) * (at(d) - s.mean);
+  s.rstd = 1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon);
+  return s;
+}
+
+// Returns the index of element d of a head in the gain; -1 without gain.
+template <class Norm>
+Index gain_at(const Norm& op, Index head, Index d) {
+  if (!op.gain.defined()) return -1;
+  return op.gain.elements() > op.dims.head_dim ? head * op.dims.head_dim + d : d;
+}
+
 }  // namespace
 
 void compute_slowly(const SoftmaxForward& op, const SlowMemory& memory) {
@@ -227,32 +249,6 @@ void compute_slowly(const HeadSum& op, const SlowMemory& memory) {
     }
   });
 }
-
-namespace {
-
-struct Statistics {
-  double mean = 0, rstd = 0;
-};
-template <class At>
-Statistics statistics(NormKind kind, Index n, double epsilon, At at) {
-  Statistics s;
-  double squares = 0;
-  for (Index d = 0; kind == NormKind::kLayerNorm && d < n; ++d) {
-    s.mean += at(d) / static_cast<double>(n);
-  }
-  for (Index d = 0; d < n; ++d) squares += (at(d) - s.mean) * (at(d) - s.mean);
-  s.rstd = 1.0 / std::sqrt(squares / static_cast<double>(n) + epsilon);
-  return s;
-}
-
-// Returns the index of element d of a head in the gain; -1 without gain.
-template <class Norm>
-Index gain_at(const Norm& op, Index head, Index d) {
-  if (!op.gain.defined()) return -1;
-  return op.gain.elements() > op.dims.head_dim ? head * op.dims.head_dim + d : d;
-}
-
-}  // namespace
 
 void compute_slowly(const HeadNormForward& op, const SlowMemory& memory) {
   const HeadView x = view(op.x, memory);

@@ -11,7 +11,6 @@
 namespace tpsim {
 
 std::string_view cp_comm_type(const StackSpec& stack) { return name_of(stack.parts.cp_comm_type); }
-
 namespace {
 
 struct Shares {
@@ -127,39 +126,6 @@ RingExchanges all_to_all(const Scenario& scenario, const Plan& plan, const Colle
   return {{whole, keys}, Bytes(narrow * kCopies * (2 * queries + both))};
 }
 
-}  // namespace
-
-Status check_exchange(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
-  const std::int64_t cp = plan.degrees.cp;
-  if (stack.parts.cp_comm_type != CpCommType::kA2a || cp == 1) return Ok{};
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    const BlockShape block = block_of_kind(model, kind);
-    if (block.mixer != MixerKind::kAttention) continue;
-    const std::int64_t ranks = plan.degrees.tp * cp;
-    const AttentionShape& attention = block.attention;
-    if (attention.heads % ranks == 0 && attention.kv_heads % ranks == 0) continue;
-    return bad_input(
-        fmt::format("cp_comm_type is a2a, but tp {} x cp {} does not divide the {} heads and {} "
-                    "key/value heads",
-                    plan.degrees.tp, cp, attention.heads, attention.kv_heads),
-        "", "use --cp-comm-type p2p, which does not divide the heads by cp");
-  }
-  return Ok{};
-}
-
-RingExchanges ring_exchanges(const Scenario& scenario, const Plan& plan,
-                             const CollectiveRecord& record, bool in_backward) {
-  switch (scenario.stack.parts.cp_comm_type) {
-    case CpCommType::kTorchRing: return torch_ring(scenario, plan, record, in_backward);
-    case CpCommType::kA2a: return all_to_all(scenario, plan, record, in_backward);
-    case CpCommType::kAllGather:
-    case CpCommType::kP2p: break;
-  }
-  return megatron_ring(scenario, plan, record, in_backward);
-}
-
-namespace {
-
 using Kind = LoweredEvent::Kind;
 
 // A context-parallel attention of the trace: the gather of keys and values and, in backward, the
@@ -215,6 +181,35 @@ void add_exchanges(LoweredLayer& layer, const LayerInputs& inputs, const TracedE
 }
 
 }  // namespace
+
+Status check_exchange(const StackSpec& stack, const ModelSpec& model, const Plan& plan) {
+  const std::int64_t cp = plan.degrees.cp;
+  if (stack.parts.cp_comm_type != CpCommType::kA2a || cp == 1) return Ok{};
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const BlockShape block = block_of_kind(model, kind);
+    if (block.mixer != MixerKind::kAttention) continue;
+    const std::int64_t ranks = plan.degrees.tp * cp;
+    const AttentionShape& attention = block.attention;
+    if (attention.heads % ranks == 0 && attention.kv_heads % ranks == 0) continue;
+    return bad_input(
+        fmt::format("cp_comm_type is a2a, but tp {} x cp {} does not divide the {} heads and {} "
+                    "key/value heads",
+                    plan.degrees.tp, cp, attention.heads, attention.kv_heads),
+        "", "use --cp-comm-type p2p, which does not divide the heads by cp");
+  }
+  return Ok{};
+}
+
+RingExchanges ring_exchanges(const Scenario& scenario, const Plan& plan,
+                             const CollectiveRecord& record, bool in_backward) {
+  switch (scenario.stack.parts.cp_comm_type) {
+    case CpCommType::kTorchRing: return torch_ring(scenario, plan, record, in_backward);
+    case CpCommType::kA2a: return all_to_all(scenario, plan, record, in_backward);
+    case CpCommType::kAllGather:
+    case CpCommType::kP2p: break;
+  }
+  return megatron_ring(scenario, plan, record, in_backward);
+}
 
 void exchange_context(LoweredLayer& layer, const LayerInputs& inputs) {
   if (inputs.scenario.stack.parts.cp_comm_type == CpCommType::kAllGather) return;

@@ -111,46 +111,6 @@ double flops_of_some_blocks(const Scenario& scenario, const Plan& plan) {
   return flops;
 }
 
-}  // namespace
-
-Recompute traced_recompute(LayerKind kind, Recompute recompute, const StackSpec& stack) {
-  const bool attends_once =
-      recompute == Recompute::kSelective && !recomputes_core_attention(stack.parts);
-  return kind != LayerKind::kBlock || attends_once ? Recompute::kNone : recompute;
-}
-
-bool recomputes_core_alone(const StackSpec& stack) {
-  return stack.parts.recompute_modules == bit(RecomputeModule::kCoreAttention);
-}
-
-Flops recomputed_flops(const Scenario& scenario, const Plan& plan) {
-  const ModelSpec& model = scenario.model;
-  const SoftwareParts& parts = scenario.stack.parts;
-  const auto batch = static_cast<double>(plan.global_batch);
-  if (plan.recompute == Recompute::kBlocks) {
-    return Flops(batch * flops_of_some_blocks(scenario, plan));
-  }
-  double flops = 0;
-  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    const ModelSpec one = with_block_kind(model, kind);
-    const BlockFlops block = block_forward_flops(one);
-    const auto blocks = static_cast<double>(blocks_of_kind(model, kind));
-    switch (plan.recompute) {
-      case Recompute::kNone:
-      case Recompute::kBlocks: break;
-      case Recompute::kFull: flops += blocks * repeated_flops(scenario.stack, one); break;
-      case Recompute::kOps: flops += blocks * block.products() / 2; break;
-      case Recompute::kSelective:
-        flops += blocks * flops_of_modules(block, has_experts(one), parts.recompute_modules,
-                                           repeats_core(scenario, plan));
-        break;
-    }
-  }
-  return Flops(batch * flops);
-}
-
-namespace {
-
 // Returns the bytes of activations that forward leaves allocated.
 double saved_activations(const LoweredLayer& layer, const LayerInputs& inputs) {
   const AllocationRounding rounding = allocation_rounding(inputs.scenario.stack);
@@ -246,6 +206,42 @@ double outputs_of_modules(const LoweredLayer& layer, const LayerInputs& inputs) 
 }
 
 }  // namespace
+
+Recompute traced_recompute(LayerKind kind, Recompute recompute, const StackSpec& stack) {
+  const bool attends_once =
+      recompute == Recompute::kSelective && !recomputes_core_attention(stack.parts);
+  return kind != LayerKind::kBlock || attends_once ? Recompute::kNone : recompute;
+}
+
+bool recomputes_core_alone(const StackSpec& stack) {
+  return stack.parts.recompute_modules == bit(RecomputeModule::kCoreAttention);
+}
+
+Flops recomputed_flops(const Scenario& scenario, const Plan& plan) {
+  const ModelSpec& model = scenario.model;
+  const SoftwareParts& parts = scenario.stack.parts;
+  const auto batch = static_cast<double>(plan.global_batch);
+  if (plan.recompute == Recompute::kBlocks) {
+    return Flops(batch * flops_of_some_blocks(scenario, plan));
+  }
+  double flops = 0;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    const ModelSpec one = with_block_kind(model, kind);
+    const BlockFlops block = block_forward_flops(one);
+    const auto blocks = static_cast<double>(blocks_of_kind(model, kind));
+    switch (plan.recompute) {
+      case Recompute::kNone:
+      case Recompute::kBlocks: break;
+      case Recompute::kFull: flops += blocks * repeated_flops(scenario.stack, one); break;
+      case Recompute::kOps: flops += blocks * block.products() / 2; break;
+      case Recompute::kSelective:
+        flops += blocks * flops_of_modules(block, has_experts(one), parts.recompute_modules,
+                                           repeats_core(scenario, plan));
+        break;
+    }
+  }
+  return Flops(batch * flops);
+}
 
 void recompute(LoweredLayer& layer, const LayerInputs& inputs) {
   if (layer.kind != LayerKind::kBlock) return;

@@ -123,14 +123,6 @@ class WorkCount {
   double plans_ = 0, weighted_ = 0, variants_ = 0, most_tasks_ = 0;
 };
 
-}  // namespace
-
-SearchWork work_of(const Scenario& scenario, const SearchSpace& space, int top) {
-  return WorkCount(scenario, space).count(top);
-}
-
-namespace {
-
 // Error if none of the requested precisions is supported. If only some are unsupported, the search
 // counts their plans as illegal.
 Status check_some_precision(const Scenario& scenario, const std::vector<std::int64_t>& asked) {
@@ -144,6 +136,10 @@ Status check_some_precision(const Scenario& scenario, const std::vector<std::int
 }
 
 }  // namespace
+
+SearchWork work_of(const Scenario& scenario, const SearchSpace& space, int top) {
+  return WorkCount(scenario, space).count(top);
+}
 
 Status check_space(const Scenario& scenario, const SearchSpace& space, int top) {
   TPSIM_TRY_STATUS(validate(scenario.model));

@@ -10,6 +10,22 @@ constexpr Label kRotary{ModelPart::kRotary, "attention.rotary"};
 constexpr Label kQkNorm{ModelPart::kAttentionNorm, "attention.qk_norm"};
 constexpr Label kTemperature{ModelPart::kRotary, "attention.temperature"};
 
+// Returns the dimensions over which the q or k norm runs: each head separately, or all heads as
+// one.
+AttentionDims normed_heads(const QkvLayout& layout, QkNorm norm, std::int64_t rows,
+                           std::int64_t heads) {
+  AttentionDims dims{layout.batch, rows, heads, heads, layout.head_dim};
+  if (norm == QkNorm::kWidth) {
+    dims.heads = dims.kv_heads = 1;
+    dims.head_dim = heads * layout.head_dim;
+  }
+  return dims;
+}
+
+NormKind head_norm_kind(QkNorm norm) {
+  return norm == QkNorm::kEachHead ? NormKind::kLayerNorm : NormKind::kRmsNorm;
+}
+
 }  // namespace
 
 void AttentionCore::prepare(CoreSaved& saved) const {
@@ -65,26 +81,6 @@ void AttentionCore::scale_by_position(const Tensor& qkv) const {
                                       score.temperature_floor, run.position, kTemperature});
   }
 }
-
-namespace {
-
-// Returns the dimensions over which the q or k norm runs: each head separately, or all heads as
-// one.
-AttentionDims normed_heads(const QkvLayout& layout, QkNorm norm, std::int64_t rows,
-                           std::int64_t heads) {
-  AttentionDims dims{layout.batch, rows, heads, heads, layout.head_dim};
-  if (norm == QkNorm::kWidth) {
-    dims.heads = dims.kv_heads = 1;
-    dims.head_dim = heads * layout.head_dim;
-  }
-  return dims;
-}
-
-NormKind head_norm_kind(QkNorm norm) {
-  return norm == QkNorm::kEachHead ? NormKind::kLayerNorm : NormKind::kRmsNorm;
-}
-
-}  // namespace
 
 void AttentionCore::normalise(CoreSaved& saved) const {
   const QkvView view = view_of(layout_, saved.qkv);

@@ -32,6 +32,25 @@ bool is_whole(const ParameterSpec& spec) {
 // on every rank and in every build.
 constexpr std::uint64_t kNameHashStart = 1469598103934665603ULL;
 
+// Whether the tensor is the weight of a linear layer in a block.
+bool is_block_matrix(const ParameterSpec& spec, UnitRole role) {
+  const bool in_block = role == UnitRole::kPlain || role == UnitRole::kExperts;
+  return in_block && spec.shape.rank() >= 2 && spec.is_multiplied;
+}
+
+// Appends the segment, or extends the last one if it has the same properties.
+void append(std::vector<Segment>& segments, const Segment& segment) {
+  if (!segments.empty()) {
+    Segment& last = segments.back();
+    if (last.updater == segment.updater && last.decay == segment.decay &&
+        last.counts_in_norm == segment.counts_in_norm) {
+      last.end = segment.end;
+      return;
+    }
+  }
+  segments.push_back(segment);
+}
+
 }  // namespace
 
 ParameterSpec& SpecList::matrix(const std::string& name, std::int64_t rows, std::int64_t cols,
@@ -78,29 +97,6 @@ void zero_if_fresh(Device& device, Parameter& p) {
   if (p.gradient_is_fresh) device.run(Fill{p.gradient, 0.0F, kZeroGradient});
   p.gradient_is_fresh = false;
 }
-
-namespace {
-
-// Whether the tensor is the weight of a linear layer in a block.
-bool is_block_matrix(const ParameterSpec& spec, UnitRole role) {
-  const bool in_block = role == UnitRole::kPlain || role == UnitRole::kExperts;
-  return in_block && spec.shape.rank() >= 2 && spec.is_multiplied;
-}
-
-// Appends the segment, or extends the last one if it has the same properties.
-void append(std::vector<Segment>& segments, const Segment& segment) {
-  if (!segments.empty()) {
-    Segment& last = segments.back();
-    if (last.updater == segment.updater && last.decay == segment.decay &&
-        last.counts_in_norm == segment.counts_in_norm) {
-      last.end = segment.end;
-      return;
-    }
-  }
-  segments.push_back(segment);
-}
-
-}  // namespace
 
 Tensor gradient_of(Device& device, Parameter* p) {
   if (p == nullptr) return {};

@@ -16,6 +16,24 @@ Tensor part_of(const RankContext& context, const Tensor& x) {
   return x.slice(context.at.tp * count, count);
 }
 
+// Transposes whole samples to sequence-major order and returns this rank's positions.
+std::vector<std::int32_t> by_position(const RankContext& context,
+                                      const std::vector<std::int32_t>& samples,
+                                      std::int64_t shift) {
+  const std::int64_t seq = context.model.seq, batch = context.plan.micro_batch;
+  TPSIM_CHECK(static_cast<std::int64_t>(samples.size()) == batch * (seq + 1),
+              "a micro-batch has micro_batch x (seq + 1) tokens");
+  std::vector<std::int32_t> ids;
+  for (const SequenceRun& run : sequence_runs(context)) {
+    for (std::int64_t s = run.position; s < run.position + run.count; ++s) {
+      for (std::int64_t b = 0; b < batch; ++b) {
+        ids.push_back(samples[static_cast<std::size_t>(b * (seq + 1) + s + shift)]);
+      }
+    }
+  }
+  return ids;
+}
+
 }  // namespace
 
 void send_to_stage(const RankContext& context, Communicator& pipeline, const Tensor& x, int stage,
@@ -42,28 +60,6 @@ Tensor receive_from_stage(const RankContext& context, Communicator& pipeline, in
   x = Tensor();
   return allocate_activation(context, residual_shape(context), label.text);
 }
-
-namespace {
-
-// Transposes whole samples to sequence-major order and returns this rank's positions.
-std::vector<std::int32_t> by_position(const RankContext& context,
-                                      const std::vector<std::int32_t>& samples,
-                                      std::int64_t shift) {
-  const std::int64_t seq = context.model.seq, batch = context.plan.micro_batch;
-  TPSIM_CHECK(static_cast<std::int64_t>(samples.size()) == batch * (seq + 1),
-              "a micro-batch has micro_batch x (seq + 1) tokens");
-  std::vector<std::int32_t> ids;
-  for (const SequenceRun& run : sequence_runs(context)) {
-    for (std::int64_t s = run.position; s < run.position + run.count; ++s) {
-      for (std::int64_t b = 0; b < batch; ++b) {
-        ids.push_back(samples[static_cast<std::size_t>(b * (seq + 1) + s + shift)]);
-      }
-    }
-  }
-  return ids;
-}
-
-}  // namespace
 
 Tensor share_tokens(const RankContext& context, const std::vector<std::int32_t>& samples,
                     std::int64_t shift, const char* label) {

@@ -215,10 +215,6 @@ Result<std::vector<StateFile>> gather_files(RankModel& model, const std::filesys
   return files;
 }
 
-}  // namespace
-
-namespace {
-
 // Adds the blocks of a unit's values that this rank writes: of a state tensor, or of gradients.
 void add_blocks(RankModel& model, const ParameterUnit& unit, const std::vector<float>& flat,
                 std::optional<StateTensor> tensor, std::vector<TensorBlock>& blocks) {
@@ -232,28 +228,6 @@ void add_blocks(RankModel& model, const ParameterUnit& unit, const std::vector<f
         {prefix + p.spec.name, p.is_matrix(), place, {first, first + place.rows * place.cols}});
   }
 }
-
-}  // namespace
-
-std::vector<TensorBlock> gather_blocks(RankModel& model, StateTensor tensor) {
-  std::vector<TensorBlock> blocks;
-  std::size_t i = 0;
-  for (const ParameterUnit& unit : model.store().units()) {
-    const OptimizerState& state = model.optimizer().states()[i++];
-    add_blocks(model, unit, gather_state(model, unit, state.of(tensor), tensor), tensor, blocks);
-  }
-  return blocks;
-}
-
-std::vector<TensorBlock> gather_gradients(RankModel& model) {
-  std::vector<TensorBlock> blocks;
-  for (const ParameterUnit& unit : model.store().units()) {
-    add_blocks(model, unit, gather_unit(model, unit, unit.gradient_share), {}, blocks);
-  }
-  return blocks;
-}
-
-namespace {
 
 // Reads a buffer stored under prefix + name.
 Status read_buffer(RankModel& model, const Buffer& buffer, const BlockReader& reader,
@@ -280,6 +254,24 @@ void add_buffers(RankModel& model, std::vector<TensorBlock>& blocks) {
 }
 
 }  // namespace
+
+std::vector<TensorBlock> gather_blocks(RankModel& model, StateTensor tensor) {
+  std::vector<TensorBlock> blocks;
+  std::size_t i = 0;
+  for (const ParameterUnit& unit : model.store().units()) {
+    const OptimizerState& state = model.optimizer().states()[i++];
+    add_blocks(model, unit, gather_state(model, unit, state.of(tensor), tensor), tensor, blocks);
+  }
+  return blocks;
+}
+
+std::vector<TensorBlock> gather_gradients(RankModel& model) {
+  std::vector<TensorBlock> blocks;
+  for (const ParameterUnit& unit : model.store().units()) {
+    add_blocks(model, unit, gather_unit(model, unit, unit.gradient_share), {}, blocks);
+  }
+  return blocks;
+}
 
 Status load_weights(RankModel& model, const BlockReader& reader) {
   for (const Buffer& buffer : model.store().buffers()) {

@@ -19,6 +19,11 @@ std::size_t slot_of(const LayerKey& key) {
   return key.zero < 2 ? 0 : static_cast<std::size_t>(key.zero - 1);
 }
 
+template <class Work>
+Work work_in(const HostDeviceTime& time) {
+  return {time.device.value(), time.host.value(), time.alone().value()};
+}
+
 }  // namespace
 
 GroupBounds::Work& GroupBounds::Work::operator+=(const Work& other) {
@@ -41,15 +46,6 @@ void GroupBounds::Layer::add(const Layer& other, double count) {
 void GroupBounds::Layer::keep_forward() {
   for (const TaskKind task : {TaskKind::kBackward, TaskKind::kWeightGradient}) (*this)[task] = {};
 }
-
-namespace {
-
-template <class Work>
-Work work_in(const HostDeviceTime& time) {
-  return {time.device.value(), time.host.value(), time.alone().value()};
-}
-
-}  // namespace
 
 GroupBounds::Layer GroupBounds::layer_of(const LayerCost& cost) {
   Layer layer;

@@ -68,26 +68,6 @@ double parts_of_kept_group(const ExpertShape& experts, std::int64_t parts) {
   return static_cast<double>(parts) * (1 - missed / all);
 }
 
-}  // namespace
-
-double expected_destinations(const ExpertShape& experts, std::int64_t parts) {
-  const auto n = static_cast<double>(parts);
-  const RouterShape& router = experts.router;
-  const bool is_limited = router.groups > router.groups_kept;
-  if (!is_limited || experts.per_token < router.groups_kept) {
-    return n * (1 - share_missed(experts, parts));
-  }
-  const std::int64_t kept = router.groups_kept;
-  if (parts <= router.groups) {
-    const std::int64_t held = router.groups / parts;
-    return n * (1 - ways(router.groups - held, kept) / ways(router.groups, kept));
-  }
-  const std::int64_t in_group = parts / router.groups;
-  return static_cast<double>(kept) * parts_of_kept_group(experts, in_group);
-}
-
-namespace {
-
 // Bytes that a rank sends with one copy per token and destination that has any of the token's
 // experts.
 struct OnceSent {
@@ -136,6 +116,22 @@ std::optional<PlainDispatch> plain_dispatch(const ExpertShape& experts,
 }
 
 }  // namespace
+
+double expected_destinations(const ExpertShape& experts, std::int64_t parts) {
+  const auto n = static_cast<double>(parts);
+  const RouterShape& router = experts.router;
+  const bool is_limited = router.groups > router.groups_kept;
+  if (!is_limited || experts.per_token < router.groups_kept) {
+    return n * (1 - share_missed(experts, parts));
+  }
+  const std::int64_t kept = router.groups_kept;
+  if (parts <= router.groups) {
+    const std::int64_t held = router.groups / parts;
+    return n * (1 - ways(router.groups - held, kept) / ways(router.groups, kept));
+  }
+  const std::int64_t in_group = parts / router.groups;
+  return static_cast<double>(kept) * parts_of_kept_group(experts, in_group);
+}
 
 Seconds dispatch_time(const ExpertShape& experts, const CollectiveCostModel& collectives,
                       const LoweredCollective& record, const GroupPlacement& group) {

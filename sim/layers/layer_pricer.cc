@@ -72,6 +72,16 @@ LayerKey placeless(LayerKey key) {
   return without_replicas(key);
 }
 
+double whole_gradients(const LoweredLayer& layer) {
+  double bytes = 0;
+  for (const LoweredEvent& event : layer.phase(Phase::kBackward).events) {
+    if (event.kind != LoweredEvent::Kind::kAllocate) continue;
+    const LoweredAllocation& made = layer.allocations[event.index];
+    if (made.category == MemoryCategory::kGradients) bytes += static_cast<double>(made.bytes);
+  }
+  return bytes;
+}
+
 }  // namespace
 
 HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
@@ -105,20 +115,6 @@ LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t bloc
   key.degrees.etp = 0;
   return without_replicas(key);
 }
-
-namespace {
-
-double whole_gradients(const LoweredLayer& layer) {
-  double bytes = 0;
-  for (const LoweredEvent& event : layer.phase(Phase::kBackward).events) {
-    if (event.kind != LoweredEvent::Kind::kAllocate) continue;
-    const LoweredAllocation& made = layer.allocations[event.index];
-    if (made.category == MemoryCategory::kGradients) bytes += static_cast<double>(made.bytes);
-  }
-  return bytes;
-}
-
-}  // namespace
 
 LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::int64_t block,
                                         std::size_t passes) {

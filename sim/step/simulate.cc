@@ -71,30 +71,6 @@ Status check_against_cluster(const Scenario& scenario, const Plan& plan) {
   return Ok{};
 }
 
-}  // namespace
-
-Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of_rank) {
-  return static_cast<double>(std::min(gpu_count(plan), host_size(cluster))) * of_rank;
-}
-
-double probability_of_oom(const Scenario& scenario, Bytes peak) {
-  const double spread = scenario.stack.memory.spread * peak.value();
-  return normal_cdf((peak - scenario.profile.device.memory).value() / spread);
-}
-
-Bytes peak_at_risk(const Scenario& scenario, double risk) {
-  const double spread = scenario.stack.memory.spread;
-  return scenario.profile.device.memory / (1 - normal_quantile(risk) * spread);
-}
-
-Status check_plan(const Scenario& scenario, const Plan& plan) {
-  TPSIM_TRY_STATUS(validate(scenario.model));
-  TPSIM_TRY_STATUS(validate(plan, scenario.model));
-  return check_against_cluster(scenario, plan);
-}
-
-namespace {
-
 Prediction predicted(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs) {
   const Scenario& scenario = pricer.scenario();
   const StepCost cost = step_cost(pricer, plan, costs, nullptr);
@@ -147,6 +123,26 @@ Status check_tasks(const Scenario& scenario, const Plan& plan, Bytes more) {
 constexpr double kMostDays = 50;  // 64-bit picoseconds overflow after 106 days
 
 }  // namespace
+
+Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of_rank) {
+  return static_cast<double>(std::min(gpu_count(plan), host_size(cluster))) * of_rank;
+}
+
+double probability_of_oom(const Scenario& scenario, Bytes peak) {
+  const double spread = scenario.stack.memory.spread * peak.value();
+  return normal_cdf((peak - scenario.profile.device.memory).value() / spread);
+}
+
+Bytes peak_at_risk(const Scenario& scenario, double risk) {
+  const double spread = scenario.stack.memory.spread;
+  return scenario.profile.device.memory / (1 - normal_quantile(risk) * spread);
+}
+
+Status check_plan(const Scenario& scenario, const Plan& plan) {
+  TPSIM_TRY_STATUS(validate(scenario.model));
+  TPSIM_TRY_STATUS(validate(plan, scenario.model));
+  return check_against_cluster(scenario, plan);
+}
 
 bool is_countable(const StackSpec& stack, Seconds one_by_one) {
   constexpr double kLatest = 7;  // largest deviation among 10^10 ranks, in standard deviations
