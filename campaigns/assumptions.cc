@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <type_traits>
-#include <vector>
 
 #include "core/base/leading_number.h"
 #include "core/base/shipped_data.h"

@@ -1,6 +1,5 @@
 #include "costs/host_device_time.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace tpsim {

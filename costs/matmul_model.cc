@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/program/op_dims.h"
-
 namespace tpsim {
 namespace {
 

@@ -1,7 +1,6 @@
 #include "formats/python_runner.h"
 
 #include <span>
-#include <string_view>
 
 #include "core/base/child_process.h"
 #include "core/base/files.h"

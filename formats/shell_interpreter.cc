@@ -5,7 +5,6 @@
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
-#include "formats/shell_words.h"
 
 namespace tpsim {
 namespace {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "app/scenario/available_part.h"
 #include "core/base/numbers.h"

@@ -14,7 +14,6 @@
 #include <utility>
 
 #include "app/reports/report_json.h"
-#include "cli/commands/commands.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"

@@ -8,10 +8,8 @@
 #include <csignal>
 #include <exception>
 #include <string>
-#include <variant>
 
 #include "app/reports/report_json.h"
-#include "cli/commands/commands.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
 #include "core/base/standard_streams.h"

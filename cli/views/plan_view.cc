@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "app/scenario/fit.h"
 #include "core/base/numbers.h"

@@ -1,7 +1,5 @@
 #include "core/base/leading_number.h"
 
-#include <charconv>
-
 namespace tpsim {
 
 std::optional<LeadingNumber> leading_number(std::string_view text) {

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "core/base/check.h"
-#include "core/program/op_dims.h"
 #include "core/program/program.h"
 
 namespace tpsim {
@@ -37,68 +36,27 @@ enum class QuantizationDim : std::uint8_t { kElements, kTraffic, kPass };
 
 constexpr bool has_dims(OpKind kind, GemmDim /*dim*/) { return kind == OpKind::kMatmul; }
 constexpr bool has_dims(OpKind kind, RowDim /*dim*/) {
-  switch (kind) {
-    case OpKind::kNormForward:
-    case OpKind::kNormBackward:
-    case OpKind::kBiasGeluForward:
-    case OpKind::kBiasGeluBackward:
-    case OpKind::kSwigluForward:
-    case OpKind::kSwigluBackward:
-    case OpKind::kBiasResidual:
-    case OpKind::kDropoutForward:
-    case OpKind::kDropoutBackward:
-    case OpKind::kColumnSum:
-    case OpKind::kColumnBias:
-    case OpKind::kColumnBiasGradient:
-    case OpKind::kEmbeddingForward:
-    case OpKind::kEmbeddingBackward:
-    case OpKind::kPositionForward:
-    case OpKind::kPositionBackward:
-    case OpKind::kRouteForward:
-    case OpKind::kRouteBackward:
-    case OpKind::kVocabMax:
-    case OpKind::kVocabSums:
-    case OpKind::kCrossEntropyBackward: return true;
-    default: return false;
-  }
+  using enum OpKind;
+  return is_any_of<kNormForward, kNormBackward, kBiasGeluForward, kBiasGeluBackward, kSwigluForward,
+                   kSwigluBackward, kBiasResidual, kDropoutForward, kDropoutBackward, kColumnSum,
+                   kColumnBias, kColumnBiasGradient, kEmbeddingForward, kEmbeddingBackward,
+                   kPositionForward, kPositionBackward, kRouteForward, kRouteBackward, kVocabMax,
+                   kVocabSums, kCrossEntropyBackward>(kind);
 }
 constexpr bool has_dims(OpKind kind, HeadDim /*dim*/) {
-  switch (kind) {
-    case OpKind::kRotary:
-    case OpKind::kHeadNormForward:
-    case OpKind::kHeadNormBackward:
-    case OpKind::kPositionScale:
-    case OpKind::kHeadSum: return true;
-    default: return false;
-  }
+  using enum OpKind;
+  return is_any_of<kRotary, kHeadNormForward, kHeadNormBackward, kPositionScale, kHeadSum>(kind);
 }
-constexpr bool has_dims(OpKind kind, ScoreDim /*dim*/) {
-  return kind == OpKind::kSoftmaxForward || kind == OpKind::kSoftmaxBackward;
-}
-constexpr bool has_dims(OpKind kind, FlashDim /*dim*/) {
-  return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
-}
+constexpr bool has_dims(OpKind kind, ScoreDim /*dim*/) { return is_softmax(kind); }
+constexpr bool has_dims(OpKind kind, FlashDim /*dim*/) { return is_flash(kind); }
 constexpr bool has_dims(OpKind kind, PermuteDim /*dim*/) {
-  return kind == OpKind::kPermuteTokens || kind == OpKind::kUnpermuteTokens ||
-         kind == OpKind::kRouteWeightGradient;
+  using enum OpKind;
+  return is_any_of<kPermuteTokens, kUnpermuteTokens, kRouteWeightGradient>(kind);
 }
 constexpr bool has_dims(OpKind kind, ElementDim /*dim*/) {
-  switch (kind) {
-    case OpKind::kSoftCapForward:
-    case OpKind::kSoftCapBackward:
-    case OpKind::kVocabRescale:
-    case OpKind::kCrossEntropyLoss:
-    case OpKind::kAdd:
-    case OpKind::kScale:
-    case OpKind::kFill:
-    case OpKind::kCopy:
-    case OpKind::kCast:
-    case OpKind::kSumSquares:
-    case OpKind::kAdamW:
-    case OpKind::kAxpby:
-    case OpKind::kInitNormal: return true;
-    default: return false;
-  }
+  using enum OpKind;
+  return is_any_of<kSoftCapForward, kSoftCapBackward, kVocabRescale, kCrossEntropyLoss, kAdd,
+                   kScale, kFill, kCopy, kCast, kSumSquares, kAdamW, kAxpby, kInitNormal>(kind);
 }
 constexpr bool has_dims(OpKind kind, QuantizationDim /*dim*/) { return kind == OpKind::kCast; }
 

@@ -3,41 +3,6 @@
 #include <fmt/format.h>
 
 namespace tpsim {
-bool is_flash(OpKind kind) {
-  return kind == OpKind::kFlashForward || kind == OpKind::kFlashBackward;
-}
-
-bool is_softmax(OpKind kind) {
-  return kind == OpKind::kSoftmaxForward || kind == OpKind::kSoftmaxBackward;
-}
-
-bool is_scan(OpKind kind) { return kind == OpKind::kScanForward || kind == OpKind::kScanBackward; }
-
-bool runs_on_matrix_units(OpKind kind) { return kind == OpKind::kMatmul || is_flash(kind); }
-
-bool is_reduction(OpKind kind) {
-  switch (kind) {
-    case OpKind::kNormForward:
-    case OpKind::kNormBackward:
-    case OpKind::kSoftmaxForward:
-    case OpKind::kSoftmaxBackward:
-    case OpKind::kColumnSum:
-    case OpKind::kEmbeddingBackward:
-    case OpKind::kPositionBackward:
-    case OpKind::kRouteForward:
-    case OpKind::kRouteBackward:
-    case OpKind::kRouteWeightGradient:
-    case OpKind::kVocabMax:
-    case OpKind::kVocabSums:
-    case OpKind::kScanForward:
-    case OpKind::kScanBackward:
-    case OpKind::kGateForward:
-    case OpKind::kGateBackward:
-    case OpKind::kPlannedForward:
-    case OpKind::kPlannedBackward: return true;
-    default: return false;
-  }
-}
 
 std::string to_string(const OpKey& key) {
   std::string text(name_of(key.kind));

@@ -103,6 +103,33 @@ inline constexpr auto kEnumNames<OpKind> = words<static_cast<int>(OpKind::kPlann
     "planned_backward");
 inline constexpr int kOpKindCount = static_cast<int>(OpKind::kInitNormal) + 1;  // with kernels
 
+template <OpKind... kKinds>
+constexpr bool is_any_of(OpKind kind) {
+  return ((kind == kKinds) || ...);
+}
+constexpr bool is_flash(OpKind kind) {
+  return is_any_of<OpKind::kFlashForward, OpKind::kFlashBackward>(kind);
+}
+constexpr bool is_softmax(OpKind kind) {
+  return is_any_of<OpKind::kSoftmaxForward, OpKind::kSoftmaxBackward>(kind);
+}
+constexpr bool is_scan(OpKind kind) {
+  return is_any_of<OpKind::kScanForward, OpKind::kScanBackward>(kind);
+}
+// GEMMs and flash attention.
+constexpr bool runs_on_matrix_units(OpKind kind) {
+  return kind == OpKind::kMatmul || is_flash(kind);
+}
+// Whether the op reads whole rows or columns before it writes. Such ops are slower than elementwise
+// ops.
+constexpr bool is_reduction(OpKind kind) {
+  using enum OpKind;
+  return is_softmax(kind) || is_scan(kind) ||
+         is_any_of<kNormForward, kNormBackward, kColumnSum, kEmbeddingBackward, kPositionBackward,
+                   kRouteForward, kRouteBackward, kRouteWeightGradient, kVocabMax, kVocabSums,
+                   kGateForward, kGateBackward, kPlannedForward, kPlannedBackward>(kind);
+}
+
 // Bits of OpKey::variant for kMatmul: C[m,n] (+)= op(A) op(B), row-major.
 enum MatmulVariant : std::uint8_t {
   kTransposeA = 1,
@@ -231,14 +258,6 @@ struct Program {
   std::vector<AllocationRecord> allocations;
   std::vector<ProgramEvent> events;
 };
-
-bool is_flash(OpKind);
-bool is_softmax(OpKind);
-bool is_scan(OpKind);
-bool runs_on_matrix_units(OpKind);  // GEMMs and flash attention
-// Whether the op reads whole rows or columns before it writes. Such ops are slower than elementwise
-// ops.
-bool is_reduction(OpKind);
 
 // One line for tables and profiles: "matmul nt 1x4096x10752x14336 bf16".
 std::string to_string(const OpKey& key);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <optional>
 
 #include "core/base/shipped_data.h"
 #include "core/base/text.h"

@@ -10,8 +10,6 @@
 #include <memory>
 #include <set>
 
-#include "evidence/logs/kernel_trace.h"
-
 namespace tpsim {
 namespace {
 

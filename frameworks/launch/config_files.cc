@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/base/text.h"
-#include "formats/settings_text.h"
 #include "frameworks/launch/framework.h"
 #include "frameworks/launch/programs.h"
 #include "frameworks/launch/shell_files.h"

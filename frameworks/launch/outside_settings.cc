@@ -7,7 +7,6 @@
 #include "core/base/text.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/framework.h"
-#include "frameworks/launch/launch_options.h"
 
 namespace tpsim {
 namespace {

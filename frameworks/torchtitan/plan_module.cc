@@ -29,25 +29,21 @@ from torchtitan.models.common.moe import RoutedExperts
 
 LINEAR = ["attention", "delta_net", "shared_experts", "feed_forward"]
 
-
 def _float8(has_experts, **words):
     yield q.Float8LinearConverter.Config(filter_fqns=["lm_head", "router.gate"], **words)
     if has_experts:
         yield q.Float8GroupedExpertsConverter.Config(**words)
-
 
 def _mxfp8(has_experts, **words):
     yield q.MXFP8LinearConverter.Config(fqns=LINEAR, **words)
     if has_experts:
         yield q.MXFP8GroupedExpertsConverter.Config(pad_multiple=128, **words)
 
-
 def _dispatched(experts, backend):
     old = experts.token_dispatcher
     return make_token_dispatcher_config(num_experts=old.num_experts, top_k=old.top_k,
                                         comm_backend=backend,
                                         hidden_dim=experts.inner_experts.dim)
-
 
 def _changed(names):
     module, name = (sys.argv[sys.argv.index(option) + 1] for option in ("--module", "--config"))
@@ -64,7 +60,6 @@ def _changed(names):
         for converter in globals()[f"_{change}"](bool(experts), model_compile_enabled=compiles):
             spec.model = converter.build().convert(spec.model)
     return config
-
 
 def __getattr__(names):
     if names.startswith("_"):

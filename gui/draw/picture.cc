@@ -2,8 +2,6 @@
 
 #include <png.h>
 
-#include <vector>
-
 #include "core/base/files.h"
 
 namespace tpsim::gui {

@@ -6,7 +6,6 @@
 
 #include "core/program/op_dims.h"
 #include "costs/matmul_model.h"
-#include "lowering/passes/linear_gemm.h"
 
 namespace tpsim {
 namespace {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <mutex>
 #include <utility>
 
@@ -14,7 +13,6 @@
 #include "lowering/passes/step_habits.h"
 #include "plans/search/family_walk.h"
 #include "plans/search/parallel_for.h"
-#include "sim/step/interval.h"
 #include "sim/step/predict.h"
 
 namespace tpsim {

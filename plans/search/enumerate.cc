@@ -6,7 +6,6 @@
 #include <numeric>
 
 #include "core/software/part_rules.h"
-#include "plans/search/allowed_values.h"
 #include "plans/search/stage_cuts.h"
 
 namespace tpsim {

@@ -1,7 +1,6 @@
 #include "plans/search/family_walk.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/plan/rank_layout.h"
 #include "lowering/passes/quantization.h"

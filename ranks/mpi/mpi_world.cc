@@ -10,7 +10,6 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <optional>
 #include <random>
 #include <thread>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "reference_model/layers/expert_balance.h"
 #include "reference_model/layers/linear.h"

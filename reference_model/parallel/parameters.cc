@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
 #include "core/base/text.h"
 #include "reference_model/parallel/weight_gradients.h"

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "sim/memory/stage_memory.h"
-#include "sim/schedule/stage_costs.h"
 #include "sim/step/rank_programs.h"
 
 namespace tpsim {
