@@ -151,6 +151,17 @@ bool has_key(const std::vector<FlatSetting>& settings, std::string_view key) {
   return find_setting(settings, key) != nullptr;
 }
 
+std::string setting_value(const std::vector<FlatSetting>& settings, std::string_view key,
+                          std::string_view otherwise) {
+  const FlatSetting* const found = find_setting(settings, key);
+  return found == nullptr ? std::string(otherwise) : found->value;
+}
+
+std::int64_t setting_number(const std::vector<FlatSetting>& settings, std::string_view key,
+                            std::int64_t otherwise) {
+  return parse_number<std::int64_t>(setting_value(settings, key)).value_or(otherwise);
+}
+
 bool FlatReader::has(std::string_view key) const { return has_key(left_, key); }
 
 std::optional<std::string> FlatReader::text(std::string_view key) {

@@ -39,6 +39,12 @@ bool names_setting(std::string_view name);
 // Returns the setting with this key; null if there is none.
 const FlatSetting* find_setting(const std::vector<FlatSetting>& settings, std::string_view key);
 bool has_key(const std::vector<FlatSetting>& settings, std::string_view key);
+// Returns the setting's value; `otherwise` if the setting is absent.
+std::string setting_value(const std::vector<FlatSetting>& settings, std::string_view key,
+                          std::string_view otherwise = "");
+// Returns the setting's value as a whole number; `otherwise` if it is absent or not a number.
+std::int64_t setting_number(const std::vector<FlatSetting>& settings, std::string_view key,
+                            std::int64_t otherwise = 0);
 
 // Reads settings by key and removes each one that is read. left() returns the settings that were
 // not read.

@@ -219,8 +219,7 @@ struct TrainerSize {
 bool trains_on_pairs(const FlatReader& in) {
   std::string kind;
   for (const char* key : {"rl", "stage"}) {
-    const FlatSetting* const said = find_setting(in.all(), key);
-    if (said != nullptr) kind = said->value;
+    kind = setting_value(in.all(), key, kind);
   }
   if (matches_any(kind, "dpo ipo orpo simpo cpo rm")) return true;
   const bool generates = in.has("max_completion_length") || in.has("num_generations");

@@ -56,6 +56,17 @@ bool has_any_option(const std::vector<LaunchOption>& options,
                      [&](std::string_view name) { return has_option(options, name); });
 }
 
+std::string option_value(const std::vector<LaunchOption>& options, std::string_view name,
+                         std::string_view otherwise) {
+  const LaunchOption* const found = find_option(options, name);
+  return found == nullptr ? std::string(otherwise) : found->value;
+}
+
+std::int64_t option_number(const std::vector<LaunchOption>& options, std::string_view name,
+                           std::int64_t otherwise) {
+  return parse_number<std::int64_t>(option_value(options, name)).value_or(otherwise);
+}
+
 void drop_option(std::vector<LaunchOption>& options, std::string_view name) {
   std::erase_if(options, [&](const LaunchOption& one) { return one.name == name; });
 }

@@ -25,6 +25,13 @@ LaunchOption* find_option(std::vector<LaunchOption>& options, std::string_view n
 bool has_option(const std::vector<LaunchOption>& options, std::string_view name);
 bool has_any_option(const std::vector<LaunchOption>& options,
                     std::initializer_list<std::string_view> names);
+// Returns the option's value; `otherwise` if the option is absent.
+std::string option_value(const std::vector<LaunchOption>& options, std::string_view name,
+                         std::string_view otherwise = "");
+// Returns the option's value as a whole number; `otherwise` if the option is absent or not a
+// number.
+std::int64_t option_number(const std::vector<LaunchOption>& options, std::string_view name,
+                           std::int64_t otherwise = 0);
 void drop_option(std::vector<LaunchOption>& options, std::string_view name);
 
 // Whether both values are equal as texts or as numbers: "1e-5" equals "0.00001".

@@ -225,14 +225,10 @@ void check_expert_ranks(LaunchOptionReader& in, const ModelSpec& model,
 PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model) {
   PartValues parts;
   if (!has_experts(model)) return parts;
-  const auto text_of = [&](std::string_view name, std::string_view otherwise) {
-    const LaunchOption* found = find_option(options, name);
-    return found == nullptr ? otherwise : std::string_view(found->value);
-  };
-  std::string_view word = text_of(kDispatcherType, "allgather");
+  std::string word = option_value(options, kDispatcherType, "allgather");
   const bool is_seq = word == kSeq;
   if (is_seq) word = "alltoall";
-  if (word == kFlex) word = text_of(kFlexBackend, "deepep");
+  if (word == kFlex) word = option_value(options, kFlexBackend, "deepep");
   parts[StackPart::kDispatcher] = value_of(StackPart::kDispatcher, word);
   for (const ExpertSwitch& one : kSwitches) {
     const std::string_view said = has_option(options, one.option) ? one.on : one.off;

@@ -194,8 +194,7 @@ bool is_special_option(std::string_view name) { return matches_any(name, kSpecia
 
 Status take_special_options(const ModelSpec& model, Options& options, Unsaid unsaid) {
   std::erase_if(options, is_megatrons_default);
-  const LaunchOption* const stated = find_option(options, kVariant);
-  const std::string variant = stated == nullptr ? "" : stated->value;
+  const std::string variant = option_value(options, kVariant);
   std::erase_if(options,
                 [&](const LaunchOption& one) { return has_no_effect(one, variant, model); });
   const LaunchOptions wanted = special_options(model);

@@ -39,9 +39,8 @@ void use_megatrons_positions(std::vector<LaunchOption>& options) {
 
 // Moves options of rotary embeddings to `outside` if the model does not have rotary embeddings.
 void take_unused_rotary(LaunchCommand& command, std::vector<std::string>& outside) {
-  const LaunchOption* kind = find_option(command.options, "--position-embedding-type");
-  const bool turns = kind != nullptr && kind->value != "learned_absolute" && kind->value != "none";
-  if (turns) return;
+  const std::string kind = option_value(command.options, "--position-embedding-type", "none");
+  if (kind != "learned_absolute" && kind != "none") return;
   for (const char* name : {"--rotary-base", "--rotary-percent"}) {
     if (!has_option(command.options, name)) continue;
     drop_option(command.options, name);
@@ -144,9 +143,8 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
   if (inputs.model) {
     result.model = *inputs.model;
     take_run_choices(command.options, inputs.keeps_seq, result.model);
-    const LaunchOption* predictions = find_option(command.options, "--mtp-num-layers");
-    const bool trains = predictions != nullptr && predictions->value != "0";
-    leave_out_predictions(trains, result);
+    const std::string predictions = option_value(command.options, "--mtp-num-layers", "0");
+    leave_out_predictions(predictions != "0", result);
   } else {
     TPSIM_TRY(StatedModel stated, model_of_megatron(command.options));
     result.model = std::move(stated.model);

@@ -39,8 +39,7 @@ void read_attention(const Options& options, ModelSpec& model) {
   const std::int64_t usual = attention.heads > 0 ? model.hidden / attention.heads : 0;
   model.fused_qkv = attention.kv_heads == attention.heads;
   attention.head_dim = number_of<std::int64_t>(options, "--kv-channels", usual);
-  const std::string* position = value_of(options, "--position-embedding-type");
-  const std::string kind = position == nullptr ? "learned_absolute" : *position;
+  const std::string kind = option_value(options, "--position-embedding-type", "learned_absolute");
   attention.position = kind == "rope" || kind == "rotary" || kind == "yarn" ? PositionKind::kRotary
                        : kind == "alibi"                                    ? PositionKind::kAlibi
                        : kind == "none"                                     ? PositionKind::kNone
@@ -62,8 +61,7 @@ void read_experts(const Options& options, ModelSpec& model) {
       number_of<std::int64_t>(options, "--moe-shared-expert-intermediate-size", 0);
   model.experts.shared_gate = has_option(options, "--moe-shared-expert-gate");
   RouterShape& router = model.experts.router;
-  const std::string* score = value_of(options, "--moe-router-score-function");
-  if (score != nullptr && *score == "sigmoid") {
+  if (option_value(options, "--moe-router-score-function") == "sigmoid") {
     router.score = RouterScore::kSigmoid;
     router.renormalises = model.experts.per_token > 1;
   } else if (has_option(options, "--moe-router-pre-softmax") && model.experts.per_token > 1) {
@@ -85,13 +83,13 @@ std::int64_t vocab_in(const Options& options) {
   if (vocab > 0) return vocab;
   // Pai-Megatron-Patch: vocab sizes of its tokenizers, to which the script adds tokens
   // (tokenizer/__init__.py).
-  const std::string* patch = value_of(options, "--patch-tokenizer-type");
+  const std::string patch = option_value(options, "--patch-tokenizer-type");
   const auto more = number_of<std::int64_t>(options, "--extra-vocab-size", 0);
   constexpr std::int64_t kQwen2Words = 151643;
   constexpr std::int64_t kLlamaWords = 32000;
-  if (patch != nullptr && more > 0) {
-    if (*patch == "Qwen2Tokenizer" || *patch == "Qwen3Tokenizer") return kQwen2Words + more;
-    if (*patch == "LLamaTokenizer" || *patch == "MistralTokenizer") return kLlamaWords + more;
+  if (more > 0) {
+    if (patch == "Qwen2Tokenizer" || patch == "Qwen3Tokenizer") return kQwen2Words + more;
+    if (patch == "LLamaTokenizer" || patch == "MistralTokenizer") return kLlamaWords + more;
   }
   constexpr std::int64_t kGpt2Words = 50257;  // Radford et al. 2019
   const std::string* tokenizer = value_of(options, "--tokenizer-type");
@@ -275,8 +273,7 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   model.ends.prediction_layers = number_of<std::int64_t>(options, "--mtp-num-layers", 0);
   model.ends.prediction_shared =
       model.ends.prediction_layers > 0 && has_option(options, "--mtp-use-repeated-layer");
-  const std::string* norm = value_of(options, "--normalization");
-  const bool rms = norm != nullptr && (*norm == "RMSNorm" || *norm == "rmsnorm");
+  const bool rms = matches_any(option_value(options, "--normalization"), "RMSNorm rmsnorm");
   model.norm = rms ? NormKind::kRmsNorm : NormKind::kLayerNorm;
   model.norm_epsilon = number_of<double>(options, "--norm-epsilon", 1e-5);
   model.linear_bias = !has_option(options, "--disable-bias-linear");

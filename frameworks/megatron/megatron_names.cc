@@ -213,9 +213,9 @@ void as_given(std::vector<LaunchOption>& options) {
     given.push_back(std::move(option));
   }
   // A log also prints settings that another setting makes redundant or ineffective. Drop these.
-  const auto has = [&](std::string_view name) { return find_option(given, name) != nullptr; };
-  const LaunchOption* const positions = find_option(given, "--position-embedding-type");
-  const bool rotates = positions != nullptr && positions->value != "learned_absolute";
+  const auto has = [&](std::string_view name) { return has_option(given, name); };
+  constexpr std::string_view kLearned = "learned_absolute";
+  const bool rotates = option_value(given, "--position-embedding-type", kLearned) != kLearned;
   std::string dropped = rotates ? "" : "--no-rope-fusion ";
   if (has("--virtual-pipeline-model-parallel-size")) {
     dropped += "--num-layers-per-virtual-pipeline-stage --num-virtual-stages-per-pipeline-rank ";
@@ -260,8 +260,7 @@ void use_todays_names(LaunchCommand& command) {
     }
   }
   // --num-experts 1 is Megatron-DeepSpeed's default and means a dense model.
-  const LaunchOption* const experts = find_option(named, "--num-experts");
-  if (experts != nullptr && experts->value == "1") drop_option(named, "--num-experts");
+  if (option_value(named, "--num-experts") == "1") drop_option(named, "--num-experts");
   command.options = std::move(named);
   std::vector<LaunchOption>& options = command.options;
   // With as many key/value groups as heads, attention is multi-head: drop the group options.
@@ -273,11 +272,10 @@ void use_todays_names(LaunchCommand& command) {
     });
   }
   // Megatron of 2021 did not have a recompute method: full recompute covered all layers.
-  const LaunchOption* recompute = find_option(options, "--recompute-granularity");
-  if (recompute != nullptr && recompute->value == "full" &&
-      find_option(options, "--recompute-method") == nullptr) {
+  if (option_value(options, "--recompute-granularity") == "full" &&
+      !has_option(options, "--recompute-method")) {
     options.push_back({"--recompute-method", "uniform"});
-    if (find_option(options, "--recompute-num-layers") == nullptr) {
+    if (!has_option(options, "--recompute-num-layers")) {
       options.push_back({"--recompute-num-layers", "1"});
     }
   }
@@ -333,8 +331,7 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
 
 Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {
   const auto is_narrow = [&](const char* name) {
-    const LaunchOption* said = find_option(options, name);
-    return said != nullptr && matches_any(said->value, "bf16 bfloat16 torch.bfloat16");
+    return matches_any(option_value(options, name), "bf16 bfloat16 torch.bfloat16");
   };
   const bool first = is_narrow("--exp-avg-dtype"), second = is_narrow("--exp-avg-sq-dtype");
   if (!first && !second) return Ok{};
@@ -353,8 +350,7 @@ PartValues take_parts(std::vector<LaunchOption>& options, const ModelSpec& model
   if (LaunchOption* today = find_option(options, "--cuda-graph-modules")) today->name = kGraphScope;
   const std::optional<std::int64_t> scopes = graphs_in(options);
   // Without CUDA graphs --cuda-graph-scope has no effect.
-  const LaunchOption* const graphs = find_option(options, "--cuda-graph-impl");
-  const bool records = graphs == nullptr || graphs->value != "none";
+  const bool records = option_value(options, "--cuda-graph-impl") != "none";
   if (!records || scopes) drop_option(options, kGraphScope);
   for (const PartOption& row : kParts) {
     LaunchOption* const option = find_option(options, row.option);

@@ -31,16 +31,13 @@ constexpr const char* kShardInstances = "--num-distributed-optimizer-instances";
 
 // Removes the option and returns its value; empty if it is absent.
 std::string taken_value(Options& options, std::string_view name) {
-  const LaunchOption* const found = find_option(options, name);
-  if (found == nullptr) return "";
-  std::string value = found->value;
+  std::string value = option_value(options, name);
   drop_option(options, name);
   return value;
 }
 
 bool taken_switch(Options& options, std::string_view name) {
-  const LaunchOption* const found = find_option(options, name);
-  const bool is_on = found != nullptr && !matches_any(found->value, "false False 0");
+  const bool is_on = !matches_any(option_value(options, name, "false"), "false False 0");
   drop_option(options, name);
   return is_on;
 }
@@ -53,11 +50,10 @@ Status take_muon(Options& options, PartValues& parts) {
   if (!mode.empty()) {
     TPSIM_TRY(parts[StackPart::kMuonTpMode], parse_value(row_of(StackPart::kMuonTpMode), mode));
   }
-  const LaunchOption* const optimizer = find_option(options, "--optimizer");
-  const OptimizerRow* const row =
-      optimizer == nullptr ? nullptr : optimizer_called(optimizer->value);
+  const std::string optimizer = option_value(options, "--optimizer");
+  const OptimizerRow* const row = optimizer_called(optimizer);
   if (row == nullptr || row->kind != OptimizerKind::kMuon) return Ok{};
-  const bool has_owners = is_split || optimizer->value == "dist_muon";
+  const bool has_owners = is_split || optimizer == "dist_muon";
   if (!steps.empty() && steps != "5") {
     return bad_input(fmt::format("Muon with {} Newton-Schulz iterations is not modelled", steps),
                      "", "tpsim models five iterations only");
@@ -189,19 +185,17 @@ void add_shard_instances(const Plan& plan, std::int64_t node_gpus, std::int64_t 
 }
 
 PartValues loss_parts(const std::vector<LaunchOption>& options) {
-  const LaunchOption* const kernels = find_option(options, kLossFusionBy);
   const bool is_fused = has_option(options, kLossFusion);
-  if (is_fused && kernels != nullptr && kernels->value == "te") return {};
+  if (is_fused && option_value(options, kLossFusionBy) == "te") return {};
   const LossHead head = is_fused ? LossHead::kVocabParallelFused : LossHead::kVocabParallel;
   return {{StackPart::kLossHead, static_cast<std::int64_t>(head)}};
 }
 
 PartValues shard_parts(const std::vector<LaunchOption>& options, const Plan& plan,
                        const LaunchSize& size) {
-  const LaunchOption* const said = find_option(options, kShardInstances);
-  const auto instances = said == nullptr ? std::nullopt : parse_number<std::int64_t>(said->value);
-  if (!instances || *instances <= 1 || plan.zero == 0) return {};
-  const std::int64_t group = data_ranks(plan) / *instances * plan.degrees.tp;
+  const std::int64_t instances = option_number(options, kShardInstances);
+  if (instances <= 1 || plan.zero == 0) return {};
+  const std::int64_t group = data_ranks(plan) / instances * plan.degrees.tp;
   return {{StackPart::kShardGroup, shard_group_of(group, size)}};
 }
 

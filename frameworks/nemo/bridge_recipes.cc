@@ -35,8 +35,7 @@ void add_hub_experts(std::vector<FlatSetting>& settings) {
 }
 
 bool is_on(const std::vector<FlatSetting>& settings, std::string_view key) {
-  const FlatSetting* const found = find_setting(settings, key);
-  return found != nullptr && found->value == "true";
+  return setting_value(settings, key) == "true";
 }
 
 // Adds the overlap of transfers between pipeline stages, which a comm_overlap section sets: on with
@@ -58,10 +57,10 @@ void add_p2p_overlap(std::vector<FlatSetting>& settings) {
 void add_overlap(std::vector<FlatSetting>& settings) {
   if (!has_key(settings, fmt::format("comm_overlap.{}", kMadeBy))) return;
   add_p2p_overlap(settings);
-  const FlatSetting* const sharded = find_setting(settings, "ddp.use_distributed_optimizer");
   const bool has_fsdp =
       is_on(settings, "ddp.use_megatron_fsdp") || is_on(settings, "dist.use_megatron_fsdp");
-  if (sharded != nullptr && sharded->value == "false" && !has_fsdp) {  // the section has no effect
+  if (setting_value(settings, "ddp.use_distributed_optimizer") == "false" && !has_fsdp) {
+    // The section has no effect.
     std::erase_if(settings, [](const FlatSetting& one) {
       return matches_any(one.key,
                          "comm_overlap.overlap_grad_reduce comm_overlap.overlap_param_gather");
@@ -70,8 +69,8 @@ void add_overlap(std::vector<FlatSetting>& settings) {
   }
   std::string value = "true";  // the parameter overlap requires the gradient overlap
   for (const char* name : {"overlap_grad_reduce", "overlap_param_gather"}) {
-    const FlatSetting* const stated = find_setting(settings, fmt::format("comm_overlap.{}", name));
-    if (stated != nullptr && !stated->value.empty()) value = stated->value;
+    const std::string stated = setting_value(settings, fmt::format("comm_overlap.{}", name));
+    if (!stated.empty()) value = stated;
     std::erase_if(settings, [&](const FlatSetting& one) {
       return one.key == fmt::format("comm_overlap.{}", name) ||
              one.key == fmt::format("ddp.{}", name);
@@ -235,12 +234,9 @@ std::int64_t gpus_of_name(const std::string& name) {
 }
 
 LaunchSize size_of_recipe(const ResolvedRecipe& recipe) {
-  const auto number = [&](std::string_view key) {
-    const FlatSetting* const found = find_setting(recipe.settings, key);
-    return found == nullptr ? 0 : parse_number<std::int64_t>(found->value).value_or(0);
-  };
   constexpr std::int64_t kMost = 1 << 16;
-  const std::int64_t nodes = number("trainer.num_nodes"), devices = number("trainer.devices");
+  const std::int64_t nodes = setting_number(recipe.settings, "trainer.num_nodes");
+  const std::int64_t devices = setting_number(recipe.settings, "trainer.devices");
   if (nodes > 0 && devices > 0 && nodes <= kMost && devices <= kMost) return {nodes, devices};
   return {1, recipe.gpus > 0 ? recipe.gpus : gpus_of_name(recipe.function)};
 }
@@ -291,17 +287,13 @@ std::optional<ModelSpec> class_model(const ResolvedRecipe& recipe, const ImportI
 // Sets the model's vocab size and number of multi-token prediction layers to the recipe's values.
 void take_chosen_ends(std::vector<FlatSetting>& settings, ModelSpec& model,
                       std::vector<std::string>& notes) {
-  const auto number = [&](std::string_view key) {
-    const FlatSetting* const found = find_setting(settings, key);
-    return found == nullptr ? 0 : parse_number<std::int64_t>(found->value).value_or(0);
-  };
-  const std::int64_t vocab = number("model.vocab_size");
+  const std::int64_t vocab = setting_number(settings, "model.vocab_size");
   if (vocab > 0 && vocab != model.vocab) {
     notes.push_back(fmt::format("the recipe trains {} with a vocab size of {}, not {}", model.name,
                                 vocab, model.vocab));
     model.vocab = vocab;
   }
-  const std::int64_t predictions = number("model.mtp_num_layers");
+  const std::int64_t predictions = setting_number(settings, "model.mtp_num_layers");
   if (predictions < 1) return;
   if (predictions != model.ends.prediction_layers) {
     notes.push_back(
@@ -332,10 +324,8 @@ Result<std::optional<ModelSpec>> model_of_pattern(const std::vector<FlatSetting>
 // divide this number, returns the next larger multiple, and adds a note.
 std::int64_t gpus_that_fit(const NemoRun& run, std::vector<std::string>& notes) {
   const auto degree = [&](std::string_view key, std::int64_t unset) {
-    const FlatSetting* const found = find_setting(run.settings, fmt::format("model.{}", key));
-    const std::int64_t value =
-        found == nullptr ? unset : parse_number<std::int64_t>(found->value).value_or(unset);
-    return std::clamp<std::int64_t>(value, 1, 1 << 12);
+    return std::clamp<std::int64_t>(
+        setting_number(run.settings, fmt::format("model.{}", key), unset), 1, 1 << 12);
   };
   const std::int64_t stated = run.command.size.nodes * run.command.size.gpus_per_node;
   const std::int64_t tensor = degree("tensor_model_parallel_size", 1);
@@ -359,8 +349,7 @@ std::int64_t gpus_that_fit(const NemoRun& run, std::vector<std::string>& notes) 
 
 Result<ImportedPlan> import_bridge_recipe(ResolvedRecipe recipe, const LaunchFile& file,
                                           const ImportInputs& inputs) {
-  const FlatSetting* const hub = find_setting(recipe.settings, "model.hf_model_id");
-  const std::string hub_name = hub == nullptr ? "" : hub->value;
+  const std::string hub_name = setting_value(recipe.settings, "model.hf_model_id");
   OpenQuestions open;
   TPSIM_TRY_STATUS(check_decoder(recipe.settings));
   TPSIM_TRY(std::optional<ModelSpec> model, hub_model(hub_name, inputs, open));

@@ -18,13 +18,11 @@ namespace {
 using Settings = std::vector<FlatSetting>;
 
 std::string text_of_setting(const Settings& settings, std::string_view key) {
-  const FlatSetting* const found = find_setting(settings, fmt::format("model.{}", key));
-  return found == nullptr ? "" : found->value;
+  return setting_value(settings, fmt::format("model.{}", key));
 }
 
 std::int64_t count_of(const Settings& settings, std::string_view key, std::int64_t unset) {
-  const std::string text = text_of_setting(settings, key);
-  return text.empty() ? unset : parse_number<std::int64_t>(text).value_or(unset);
+  return setting_number(settings, fmt::format("model.{}", key), unset);
 }
 
 // Returns only the letters of the layers. '|' separates pipeline stages; '/' precedes the blocks of
@@ -154,29 +152,24 @@ std::int64_t vocab_of_tokenizer(const Settings& settings, const ImportInputs& in
   if (given != inputs.given.end()) {
     return parse_number<std::int64_t>(given->second).value_or(0);
   }
-  const auto number = [&](std::string_view key) {
-    const FlatSetting* const found = find_setting(settings, key);
-    return found == nullptr ? 0 : parse_number<std::int64_t>(found->value).value_or(0);
-  };
   for (const char* key : {"model.vocab_size", "tokenizer.vocab_size"}) {
-    if (number(key) > 0) return number(key);
+    if (const std::int64_t vocab = setting_number(settings, key); vocab > 0) return vocab;
   }
   for (const char* key : {"tokenizer.tokenizer_model", "dataset.tokenizer.model_name",
                           "model.tokenizer.model_name", "resume.restore_config.path"}) {
-    const FlatSetting* const found = find_setting(settings, key);
-    if (found == nullptr || found->value.find('/') == std::string::npos || !inputs.load) continue;
+    std::string name = setting_value(settings, key);
+    if (name.find('/') == std::string::npos || !inputs.load) continue;
     constexpr std::string_view kScheme = "nemo://";
-    const bool has_scheme = found->value.starts_with(kScheme);
-    const std::string name = found->value.substr(has_scheme ? kScheme.size() : 0);
+    if (name.starts_with(kScheme)) name.erase(0, kScheme.size());
     if (const auto named = inputs.load(name); named.ok()) {
       source = name;
       return named->vocab;
     }
   }
   // NeMo's MockDataModule creates GPT-2's tokenizer unless the recipe sets another.
-  const FlatSetting* const data = find_setting(settings, fmt::format("dataset.{}", kMadeBy));
+  const std::string data = setting_value(settings, fmt::format("dataset.{}", kMadeBy));
   const bool has_other = has_key(settings, fmt::format("dataset.tokenizer.{}", kMadeBy));
-  if (data == nullptr || !data->value.ends_with(".MockDataModule") || has_other) return 0;
+  if (!data.ends_with(".MockDataModule") || has_other) return 0;
   source = "GPT-2, the default for mock data";
   return 50257;
 }

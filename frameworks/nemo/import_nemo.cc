@@ -52,8 +52,8 @@ void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result)
   if (!said({"ddp.use_distributed_optimizer", "ddp.use_megatron_fsdp", "dist.use_megatron_fsdp"})) {
     take("ddp.use_distributed_optimizer", "a distributed optimizer");
   }
-  const FlatSetting* tensor = find_setting(settings, "model.tensor_model_parallel_size");
-  if (tensor != nullptr && tensor->value != "1" && !said({"model.sequence_parallel"})) {
+  const std::string tensor = setting_value(settings, "model.tensor_model_parallel_size", "1");
+  if (tensor != "1" && !said({"model.sequence_parallel"})) {
     take("model.sequence_parallel", "sequence parallelism");
   }
   if (taken.empty()) return;
@@ -64,8 +64,7 @@ void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result)
 
 // Removes the model's multi-token prediction layers if the file sets their number to 0.
 void take_predictions(const std::vector<LaunchOption>& options, ModelSpec& model) {
-  const LaunchOption* said = find_option(options, "--mtp-num-layers");
-  if (said != nullptr && said->value == "0") model.ends.prediction_layers = 0;
+  if (option_value(options, "--mtp-num-layers") == "0") model.ends.prediction_layers = 0;
 }
 
 // Sets the sequence, dropout and expert capacity of the model to the values that the file states.
@@ -103,8 +102,7 @@ void leave_unsaid_to_the_recipe(const std::vector<FlatSetting>& settings, PartVa
 }
 
 void note_first_and_last(const std::vector<FlatSetting>& settings, ImportedPlan& result) {
-  const FlatSetting* precision = find_setting(settings, "mixed_precision");
-  if (precision == nullptr || precision->value.find("current") == std::string::npos) return;
+  if (setting_value(settings, "mixed_precision").find("current") == std::string::npos) return;
   result.notes.push_back(
       "the precision recipe keeps the first and last block in 16 bits; they are predicted in the "
       "format of the other blocks");

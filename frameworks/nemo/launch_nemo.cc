@@ -149,9 +149,7 @@ void add_once(std::optional<LaunchOption> option, std::vector<LaunchOption>& opt
 // Converts layers such as "([0]*1+[1]*2)" to a YAML list, because Megatron-Bridge does not evaluate
 // expressions.
 std::string layers_text(const LaunchOption& option, const std::vector<LaunchOption>& all) {
-  const LaunchOption* const layers = find_option(all, "--num-layers");
-  const auto count = layers == nullptr ? std::nullopt : parse_number<std::int64_t>(layers->value);
-  const auto flags = expert_layers(option, count.value_or(0));
+  const auto flags = expert_layers(option, option_number(all, "--num-layers"));
   if (!flags.ok()) return option.value;
   std::string text;
   for (const bool flag : *flags)

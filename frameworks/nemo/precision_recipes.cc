@@ -70,11 +70,6 @@ constexpr std::string_view kSetByRecipe =
     "--bf16 --fp16 --fp8-format --fp8-recipe --fp8-param-gather --fp4-format --fp4-recipe "
     "--accumulate-allreduce-grads-in-fp32 --grad-reduce-in-bf16";
 
-std::string value_of(const LaunchOptions& options, std::string_view name) {
-  const LaunchOption* found = find_option(options.all(), name);
-  return found == nullptr ? "" : found->value;
-}
-
 // Returns the gradient dtype of the named recipes.
 DType reduced_by_recipe(DType dtype) { return dtype == DType::kBFloat16 ? DType::kFloat32 : dtype; }
 
@@ -83,10 +78,12 @@ std::string quantized_fields(const Plan& plan, const LaunchOptions& megatron,
                              const std::string& recipe) {
   if (recipe.empty()) return "";
   if (recipe == "nvfp4") {
-    return fmt::format("  fp4: {}\n  fp4_recipe: nvfp4\n", value_of(megatron, "--fp4-format"));
+    return fmt::format("  fp4: {}\n  fp4_recipe: nvfp4\n",
+                       option_value(megatron.all(), "--fp4-format"));
   }
-  std::string text = fmt::format("  fp8: {}\n  fp8_recipe: {}\n  fp8_param_gather: {}\n",
-                                 value_of(megatron, "--fp8-format"), recipe, plan.fp8_param_gather);
+  std::string text =
+      fmt::format("  fp8: {}\n  fp8_recipe: {}\n  fp8_param_gather: {}\n",
+                  option_value(megatron.all(), "--fp8-format"), recipe, plan.fp8_param_gather);
   if (recipe == "delayed") text += "  fp8_amax_history_len: 1024\n  fp8_amax_compute_algo: max\n";
   if (recipe == "mxfp8" && plan.fp8_param_gather) {  // required by ConfigContainer.validate()
     text += "  reuse_grad_buf_for_mxfp8_param_ag: true\n";
@@ -154,7 +151,7 @@ Result<NemoPrecision> nemo_precision(const Plan& plan, const LaunchOptions& mega
         "it reduces gradients in fp32 or in the dtype of the weights");
   }
   const std::string recipe =
-      value_of(megatron, "--fp8-recipe") + value_of(megatron, "--fp4-recipe");
+      option_value(megatron.all(), "--fp8-recipe") + option_value(megatron.all(), "--fp4-recipe");
   for (const PrecisionRecipe& row : kPrecisions) {
     if (row.recipe != recipe || row.name == "with_fp8_mixed") continue;
     const bool is_named = !row.differs && row.gathers == plan.fp8_param_gather &&

@@ -55,11 +55,6 @@ std::string module_prefix(const std::vector<FlatSetting>& settings) {
   return "modules.pre_trainer.";
 }
 
-std::string stated_at(const std::vector<FlatSetting>& settings, const std::string& key) {
-  const FlatSetting* found = find_setting(settings, key);
-  return found == nullptr ? "" : found->value;
-}
-
 // Returns the file's name without folder and extension, to look up the model in the catalogue:
 // "llama3.1_8B" for "llama3.1_8B.yaml".
 std::string stem_of(std::string name) {
@@ -96,10 +91,10 @@ constexpr std::string_view kTitanPresetKeys =
 Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings, const LaunchFile&,
                                                const ImportInputs& inputs, ProgramSettings& out) {
   const std::string module = module_prefix(settings);
-  const std::string framework = stated_at(settings, module + "framework");
+  const std::string framework = setting_value(settings, module + "framework");
   std::vector<FlatSetting> all;
   for (const auto& [kind, key] : {std::pair{"modules", "config"}, std::pair{"models", "model"}}) {
-    const std::string name = stated_at(settings, module + key);
+    const std::string name = setting_value(settings, module + key);
     if (name.empty()) continue;
     const std::string path = fmt::format("primus/configs/{}/{}/{}", kind, framework, name);
     TPSIM_TRY(const bool is_there, read_preset(path, inputs, 0, all));
@@ -109,7 +104,7 @@ Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings
                              ? "the catalogue's model of this name is predicted"
                              : "the defaults of Primus in 2026 are assumed"));
   }
-  const std::string model = stem_of(stated_at(settings, module + "model"));
+  const std::string model = stem_of(setting_value(settings, module + "model"));
   if (!model.empty()) out.put("@model", model);
   const std::string overrides = module + "overrides.";
   std::vector<FlatSetting> own;
@@ -120,8 +115,7 @@ Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings
     if (own.back().key == "sequence_parallel" && one.value == "1") own.back().value = "true";
   }
   const std::string_view used = framework == "torchtitan" ? kTitanPresetKeys : kPresetKeys;
-  const FlatSetting* const latent = find_setting(all, "multi_latent_attention");
-  const bool has_latents = latent != nullptr && in_lower_case(latent->value) == "true";
+  const bool has_latents = in_lower_case(setting_value(all, "multi_latent_attention")) == "true";
   std::erase_if(all, [&](const FlatSetting& one) {
     const bool is_latent = matches_any(one.key, kLatentKeys);
     if (is_latent ? has_latents : matches_any(one.key, used)) return false;

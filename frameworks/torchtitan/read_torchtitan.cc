@@ -30,10 +30,9 @@ bool counts_tokens(const std::vector<LaunchOption>& options) {
 
 // Returns the value of an option and removes the option. 0 if it is absent or not a number.
 std::int64_t taken_number(std::vector<LaunchOption>& options, const char* name) {
-  const LaunchOption* const found = find_option(options, name);
-  const auto number = found == nullptr ? std::nullopt : parse_number<std::int64_t>(found->value);
+  const std::int64_t number = option_number(options, name);
   drop_option(options, name);
-  return number.value_or(0);
+  return number;
 }
 
 // Reads the replicate and shard degrees. If both exceed 1, sets the shard group in `parts`.
@@ -128,8 +127,7 @@ Recompute recompute_of(LaunchOptionReader& in) {
 }
 
 PartValues reduce_parts(const std::vector<LaunchOption>& options) {
-  const LaunchOption* reduced = find_option(options, kTitanReduce);
-  if (reduced == nullptr || reduced->value != "bfloat16") return {};
+  if (option_value(options, kTitanReduce) != "bfloat16") return {};
   return {{StackPart::kReduceDtype, kReducedAsComputed}};
 }
 
@@ -140,11 +138,7 @@ void count_sequences(std::vector<LaunchOption>& options, std::int64_t seq) {
   const std::int64_t context = taken_number(options, kTitanContext);
   const std::int64_t tokens = taken_number(options, kTitanMicroTokens);
   const std::int64_t step = taken_number(options, kTitanStepTokens);
-  const std::int64_t stages = [&] {
-    const LaunchOption* const found =
-        find_option(options, "--parallelism.pipeline_parallel_degree");
-    return found == nullptr ? 1 : parse_number<std::int64_t>(found->value).value_or(1);
-  }();
+  const std::int64_t stages = option_number(options, "--parallelism.pipeline_parallel_degree", 1);
   const std::int64_t stated = taken_number(options, kTitanMicroBatches);
   const std::int64_t micro_batches = stages > 1 ? std::max<std::int64_t>(1, stated) : 1;
   std::int64_t whole = context > 0 ? context : seq;
@@ -174,9 +168,8 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
   const auto set = [&](StackPart part, std::string_view word) {
     parts[part] = parse_value(row_of(part), word).value();
   };
-  const LaunchOption* components = find_option(options, kComponents);
-  const bool compiles_model =
-      components == nullptr || matches_any("model", components->value) || components->value.empty();
+  const std::string components = option_value(options, kComponents);
+  const bool compiles_model = components.empty() || matches_any("model", components);
   if (compiles_model && has_any_option(options, {kTitanCompile, "--training.compile"})) {
     set(StackPart::kCompile, "on");
   }
@@ -196,8 +189,7 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
     set(StackPart::kNormKernel, norm->value == "fused_rmsnorm" ? "fused" : "torch");
   }
   // bfloat16: weights and Adam's moments are in bf16, without an fp32 copy.
-  const LaunchOption* const weights = find_option(options, kTitanWeights);
-  if (weights != nullptr && weights->value == "bfloat16") {
+  if (option_value(options, kTitanWeights) == "bfloat16") {
     set(StackPart::kMasterWeights, "none");
     set(StackPart::kOptimizerDtype, "bf16");
     drop_option(options, kTitanWeights);

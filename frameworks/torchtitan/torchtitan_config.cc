@@ -117,23 +117,18 @@ constexpr Flavours kFlavours[] = {
     {"llama4", "17bx128e", "llama-4-maverick"},
 };
 
-std::string value_at(const std::vector<FlatSetting>& settings, std::string_view key) {
-  const FlatSetting* found = find_setting(settings, key);
-  return found == nullptr ? "" : found->value;
-}
-
 // Returns the file's model, found by the name of its weights or else by the registry's flavor. If
 // neither is known, adds a question and returns a model without layers.
 ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInputs& inputs,
                       OpenQuestions& open) {
   if (inputs.model) return *inputs.model;
-  const std::string assets = value_at(settings, "model.hf_assets_path");
+  const std::string assets = setting_value(settings, "model.hf_assets_path");
   if (!assets.empty() && inputs.load) {
     auto model = inputs.load(assets);
     if (model.ok()) return *std::move(model);
   }
-  const std::string name = value_at(settings, "model.name");
-  const std::string flavour = in_lower_case(value_at(settings, "model.flavor"));
+  const std::string name = setting_value(settings, "model.name");
+  const std::string flavour = in_lower_case(setting_value(settings, "model.flavor"));
   for (const Flavours& row : kFlavours) {
     if (name != row.model || flavour.empty() || !inputs.load) continue;
     if (!row.flavour.empty() && flavour != row.flavour) continue;
@@ -150,7 +145,7 @@ ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInpu
 // Returns the number of GPUs if the file states all parallel degrees, otherwise 0.
 std::int64_t titan_gpus(const std::vector<FlatSetting>& settings) {
   const auto degree = [&](const char* name, std::int64_t otherwise) {
-    const std::string text = value_at(settings, fmt::format("parallelism.{}_degree", name));
+    const std::string text = setting_value(settings, fmt::format("parallelism.{}_degree", name));
     return parse_number<std::int64_t>(text).value_or(otherwise);
   };
   std::int64_t gpus = degree("data_parallel_shard", -1);
