@@ -13,55 +13,28 @@ namespace {
 
 enum class Metric : std::uint8_t { kStepNumber, kStepTime, kRateOfGpu, kRate, kSamples };
 
-struct MetricName {
-  std::string_view name;  // lower case, with one '_' for each run of other characters
+// Names in lower case, with one '_' for each run of other characters. Times are in seconds, unless
+// a unit follows the number or the name ends with a unit.
+struct MetricNames {
   Metric metric;
+  std::string_view names;  // separated by spaces
 };
-
-// Times are in seconds, unless a unit follows the number or the name ends with a unit.
-constexpr MetricName kNames[] = {
-    {"step", Metric::kStepNumber},
-    {"iter", Metric::kStepNumber},
-    {"iteration", Metric::kStepNumber},
-    {"global_step", Metric::kStepNumber},
-    {"current_steps", Metric::kStepNumber},
-    {"step_time", Metric::kStepTime},
-    {"iter_time", Metric::kStepTime},
-    {"iteration_time", Metric::kStepTime},
-    {"time_per_step", Metric::kStepTime},
-    {"time_per_iter", Metric::kStepTime},
-    {"time_per_iteration", Metric::kStepTime},
-    {"time_step", Metric::kStepTime},
-    {"seconds_per_step", Metric::kStepTime},
-    {"sec_per_step", Metric::kStepTime},
-    {"train_step_timing", Metric::kStepTime},
-    {"time_metrics_end_to_end", Metric::kStepTime},
-    {"perf_time_per_step", Metric::kStepTime},
-    {"tgs_tokens_gpu_second", Metric::kRateOfGpu},  // InternEvo
-    {"throughput_device_tokens_per_second", Metric::kRateOfGpu},
-    {"throughput_device_tokens_per_sec", Metric::kRateOfGpu},
-    {"throughput_device_tps", Metric::kRateOfGpu},
-    {"throughput_tps", Metric::kRateOfGpu},  // torchtitan's metrics
-    {"tokens_train_per_sec_per_gpu", Metric::kRateOfGpu},
-    {"tokens_per_second_per_gpu", Metric::kRateOfGpu},
-    {"tokens_per_sec_per_gpu", Metric::kRateOfGpu},
-    {"tokens_per_gpu_per_second", Metric::kRateOfGpu},
-    {"tokens_s_gpu", Metric::kRateOfGpu},
-    {"tokens_s_device", Metric::kRateOfGpu},
-    {"tokens_sec_gpu", Metric::kRateOfGpu},
-    {"tokens_gpu_sec", Metric::kRateOfGpu},
-    {"tok_s_gpu", Metric::kRateOfGpu},
-    {"tps_per_gpu", Metric::kRateOfGpu},
-    {"tokens_per_second", Metric::kRate},
-    {"tokens_per_sec", Metric::kRate},
-    {"tokens_per_s", Metric::kRate},
-    {"tokens_second", Metric::kRate},
-    {"tokens_sec", Metric::kRate},
-    {"tokens_s", Metric::kRate},
-    {"tok_sec", Metric::kRate},
-    {"tok_s", Metric::kRate},
-    {"currsamplespersec", Metric::kSamples},  // DeepSpeed's own timer, over all GPUs
-    {"samplespersec", Metric::kSamples},      // its name in 2021
+constexpr MetricNames kNames[] = {
+    {Metric::kStepNumber, "step iter iteration global_step current_steps"},
+    {Metric::kStepTime,
+     "step_time iter_time iteration_time time_per_step time_per_iter time_per_iteration time_step "
+     "seconds_per_step sec_per_step train_step_timing time_metrics_end_to_end perf_time_per_step"},
+    // The first is InternEvo's, "throughput_tps" torchtitan's.
+    {Metric::kRateOfGpu,
+     "tgs_tokens_gpu_second throughput_device_tokens_per_second throughput_device_tokens_per_sec "
+     "throughput_device_tps throughput_tps tokens_train_per_sec_per_gpu tokens_per_second_per_gpu "
+     "tokens_per_sec_per_gpu tokens_per_gpu_per_second tokens_s_gpu tokens_s_device tokens_sec_gpu "
+     "tokens_gpu_sec tok_s_gpu tps_per_gpu"},
+    {Metric::kRate,
+     "tokens_per_second tokens_per_sec tokens_per_s tokens_second tokens_sec tokens_s tok_sec "
+     "tok_s"},
+    // DeepSpeed's own timer, over all GPUs; the second is its name in 2021.
+    {Metric::kSamples, "currsamplespersec samplespersec"},
 };
 
 // Returns "throughput_device_tokens_per_sec" for "Train throughput/device/tokens_per_sec".
@@ -81,8 +54,9 @@ std::string plain_name(std::string_view text) {
 }
 
 std::optional<Metric> metric_named(std::string_view name) {
-  const auto* row = std::find_if(std::begin(kNames), std::end(kNames),
-                                 [&](const MetricName& one) { return one.name == name; });
+  const auto* row = std::find_if(std::begin(kNames), std::end(kNames), [&](const MetricNames& one) {
+    return matches_any(name, one.names);
+  });
   return row == std::end(kNames) ? std::nullopt : std::optional(row->metric);
 }
 
