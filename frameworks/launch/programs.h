@@ -54,8 +54,9 @@ struct TrainingProgram {
   // other row of that name does.
   std::span<const ProgramSetting> rows = {};
   std::span<const ProgramSetting> shared_rows = {};  // rows shared with another program; tried last
-  // Defaults of the program: if the setting `becomes` is missing, its value is `as`.
-  std::span<const ProgramSetting> defaults = {};
+  // Defaults of the program as "setting=value", separated by spaces. Settings have the reader's
+  // names.
+  std::string_view defaults = {};
   std::span<const LeftOver> refused = {};
   std::string_view outside = {};  // names of settings that do not affect a plan
   bool keeps_rest = false;     // true: pass other settings to the reader; false: they are unknown

@@ -71,14 +71,6 @@ constexpr ProgramSetting kNeoxRows[] = {
     {"num_nodes", "@nodes"},
 };
 
-constexpr ProgramSetting kNeoxDefaults[] = {
-    {"", "normalization", "", "LayerNorm"},
-    {"", "position-embedding-type", "", "learned_absolute"},
-    {"", "attention-dropout", "", "0.1"},
-    {"", "hidden-dropout", "", "0.1"},
-    {"", "@tokenizer", "", "GPT2BPETokenizer"},
-};
-
 constexpr LeftOver kNeoxRefused[] = {
     {"optimizer.type", kAdamState, kAdamNames},
     {"zero_optimization.offload_param.device", "tpsim models weights on the GPU only"},
@@ -210,7 +202,8 @@ constexpr TrainingProgram kNeox[] = {
      .settings = SettingsOf::kMegatron,
      .stack = "gpt-neox",
      .rows = kNeoxRows,
-     .defaults = kNeoxDefaults,
+     .defaults = "normalization=LayerNorm position-embedding-type=learned_absolute "
+                 "attention-dropout=0.1 hidden-dropout=0.1 @tokenizer=GPT2BPETokenizer",
      .refused = kNeoxRefused,
      .outside = kNeoxOutside,
      .derive = derive_neox,

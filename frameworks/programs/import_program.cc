@@ -129,8 +129,10 @@ void translate(const TrainingProgram& program, const std::vector<FlatSetting>& s
 }
 
 void add_defaults(const TrainingProgram& program, ProgramSettings& out) {
-  for (const ProgramSetting& row : program.defaults) {
-    if (!out.has(row.becomes)) out.put(row.becomes, std::string(row.as));
+  for (const std::string& stated : words_in(std::string(program.defaults))) {
+    const std::size_t equals = stated.find('=');
+    const std::string name = stated.substr(0, equals);
+    if (!out.has(name)) out.put(name, stated.substr(equals + 1));
   }
 }
 

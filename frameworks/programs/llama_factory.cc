@@ -22,16 +22,6 @@ constexpr ProgramSetting kFactoryRows[] = {
     {"flash_attn attention_backend", "@core"},
 };
 
-constexpr ProgramSetting kFactoryDefaults[] = {
-    {"", "@length", "", "2048"},
-    {"", "@micro-batch", "", "8"},
-    {"", "@accumulation", "", "1"},
-    {"", "attention-backend", "", "flash"},
-    {"", "attention-dropout", "", "0"},
-    {"", "hidden-dropout", "", "0"},
-    {"", "moe-token-dispatcher-type", "", "alltoall"},
-};
-
 constexpr LeftOver kFactoryRefused[] = {
     {"finetuning_type", kAllWeights, "full"},
 };
@@ -60,7 +50,8 @@ constexpr TrainingProgram kFactory[] = {
      .settings = SettingsOf::kMegatron,
      .stack = "megatron-core",
      .rows = kFactoryRows,
-     .defaults = kFactoryDefaults,
+     .defaults = "@length=2048 @micro-batch=8 @accumulation=1 attention-backend=flash "
+                 "attention-dropout=0 hidden-dropout=0 moe-token-dispatcher-type=alltoall",
      .refused = kFactoryRefused,
      .outside = kFactoryOutside,
      .keeps_rest = true,

@@ -46,20 +46,6 @@ constexpr ProgramSetting kMlperfRows[] = {
     {"SEQ_LENGTH ENCODER_SEQ_LENGTH", "@length"},
 };
 
-constexpr ProgramSetting kMlperfDefaults[] = {
-    {"", "@gpus-per-node", "", "8"},
-    {"", "bf16", "", "true"},
-    {"", "grad-reduce-in-bf16", "", "true"},
-    {"", "sequence-parallel", "", "true"},
-    {"", "use-distributed-optimizer", "", "true"},
-    {"", "overlap-grad-reduce", "", "true"},
-    {"", "overlap-param-gather", "", "true"},
-    {"", "attention-backend", "", "fused"},
-    {"", "attention-dropout", "", "0"},
-    {"", "hidden-dropout", "", "0"},
-    {"", "moe-token-dispatcher-type", "", "alltoall"},
-};
-
 constexpr LeftOver kMlperfRefused[] = {
     {"LORA_* LORA", kAllWeights},
 };
@@ -136,7 +122,10 @@ constexpr TrainingProgram kMlperf[] = {
      .settings = SettingsOf::kMegatron,
      .stack = "nemo",
      .rows = kMlperfRows,
-     .defaults = kMlperfDefaults,
+     .defaults = "@gpus-per-node=8 bf16=true grad-reduce-in-bf16=true sequence-parallel=true "
+                 "use-distributed-optimizer=true overlap-grad-reduce=true "
+                 "overlap-param-gather=true attention-backend=fused attention-dropout=0 "
+                 "hidden-dropout=0 moe-token-dispatcher-type=alltoall",
      .refused = kMlperfRefused,
      .outside = "*",
      .derive = derive_mlperf},

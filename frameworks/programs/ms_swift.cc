@@ -76,12 +76,6 @@ constexpr ProgramSetting kSwiftRows[] = {
     {"attn_impl", "attn_implementation"},
 };
 
-constexpr ProgramSetting kSwiftDefaults[] = {
-    {"", "per_device_train_batch_size", "", "1"},
-    {"", "gradient_checkpointing", "", "true"},
-    {"", "bf16", "", "true"},
-};
-
 constexpr ProgramSetting kSwiftMegatronRows[] = {
     {"model", "@model"},
     {"load mcore_model", "@load"},
@@ -98,19 +92,6 @@ constexpr ProgramSetting kSwiftMegatronRows[] = {
     {"bias_activation_fusion", "bias-swiglu-fusion"},
     {"recompute_granularity", "@none", "none"},
     {"recompute_granularity", "recompute-granularity"},
-};
-
-constexpr ProgramSetting kSwiftMegatronDefaults[] = {
-    {"", "micro-batch-size", "", "1"},
-    {"", "global-batch-size", "", "16"},
-    {"", "bf16", "", "true"},
-    {"", "attention-backend", "", "flash"},
-    {"", "use-distributed-optimizer", "", "true"},
-    {"", "apply-rope-fusion", "", "false"},
-    {"", "attention-dropout", "", "0"},
-    {"", "hidden-dropout", "", "0"},
-    {"", "moe-token-dispatcher-type", "", "alltoall"},
-    {"", "moe-grouped-gemm", "", "true"},
 };
 
 // Names of losses that compare a chosen and a rejected answer.
@@ -194,7 +175,7 @@ constexpr TrainingProgram kSwift[] = {
      .commands = "swift sft, swift pt, swift rlhf, swift.cli.sft, swift.cli.pt, swift.cli.rlhf",
      .settings = SettingsOf::kTrainer,
      .rows = kSwiftRows,
-     .defaults = kSwiftDefaults,
+     .defaults = "per_device_train_batch_size=1 gradient_checkpointing=true bf16=true",
      .refused = std::span(kSwiftRefused).first(5),
      .outside = kSwiftOutside,
      .keeps_rest = true,
@@ -204,7 +185,9 @@ constexpr TrainingProgram kSwift[] = {
      .settings = SettingsOf::kMegatron,
      .stack = "megatron-core",
      .rows = kSwiftMegatronRows,
-     .defaults = kSwiftMegatronDefaults,
+     .defaults = "micro-batch-size=1 global-batch-size=16 bf16=true attention-backend=flash "
+                 "use-distributed-optimizer=true apply-rope-fusion=false attention-dropout=0 "
+                 "hidden-dropout=0 moe-token-dispatcher-type=alltoall moe-grouped-gemm=true",
      .refused = std::span(kSwiftRefused).first(2),
      .outside = kSwiftOutside,
      .keeps_rest = true,

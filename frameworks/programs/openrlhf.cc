@@ -40,14 +40,6 @@ constexpr ProgramSetting kOpenRlhfRows[] = {
     {"ds.tensor_parallel_size ds_tensor_parallel_size", "tensor_parallel_size"},
 };
 
-constexpr ProgramSetting kOpenRlhfDefaults[] = {
-    {"", "deepspeed_config.zero_stage", "", "2"},
-    {"", "bf16", "", "true"},
-    {"", "attn_implementation", "", "flash_attention_2"},
-    {"", "@length", "", "2048"},
-    {"", "@global-batch", "", "128"},
-};
-
 constexpr std::string_view kOpenRlhfOutside =
     "ckpt.* logger.* eval.* data.* rollout.* reward.* critic.* ref.* vllm.* algo.* train.* muon.* "
     "adam.* actor.* model.* ds.* lr_scheduler lr_warmup_ratio min_lr_ratio max_norm local_rank "
@@ -97,7 +89,8 @@ constexpr TrainingProgram kOpenRlhf[] = {
      .settings = SettingsOf::kTrainer,
      .stack = "deepspeed-zero3",
      .rows = kOpenRlhfRows,
-     .defaults = kOpenRlhfDefaults,
+     .defaults = "deepspeed_config.zero_stage=2 bf16=true attn_implementation=flash_attention_2 "
+                 "@length=2048 @global-batch=128",
      .refused = kOpenRlhfRefused,
      .outside = kOpenRlhfOutside,
      .derive = derive_openrlhf},

@@ -143,21 +143,6 @@ constexpr ProgramSetting kPrimusRows[] = {
     {"checkpoint_activations", "@old-checkpoint"},
 };
 
-// Defaults in Primus' modules/megatron/pre_trainer.yaml and trainer_base.yaml, used if these files
-// are missing.
-constexpr ProgramSetting kPrimusDefaults[] = {
-    {"", "bf16", "", "true"},
-    {"", "micro-batch-size", "", "2"},
-    {"", "global-batch-size", "", "16"},
-    {"", "seq-length", "", "1024"},
-    {"", "use-flash-attn", "", "true"},
-    {"", "use-distributed-optimizer", "", "true"},
-    {"", "attention-dropout", "", "0"},
-    {"", "hidden-dropout", "", "0"},
-    {"", "moe-token-dispatcher-type", "", "alltoall"},
-    {"", "moe-grouped-gemm", "", "true"},
-};
-
 // A global batch of -1 is ignored: the batch then follows from the number of ranks.
 constexpr ProgramSetting kPrimusTitanRows[] = {
     {"training.global_batch_size", "@none", "-1"},
@@ -185,7 +170,11 @@ constexpr TrainingProgram kPrimus[] = {
      .settings = SettingsOf::kMegatron,
      .stack = "megatron-core-rocm",
      .rows = kPrimusRows,
-     .defaults = kPrimusDefaults,
+     // Defaults in Primus' modules/megatron/pre_trainer.yaml and trainer_base.yaml, used if these
+     // files are missing.
+     .defaults = "bf16=true micro-batch-size=2 global-batch-size=16 seq-length=1024 "
+                 "use-flash-attn=true use-distributed-optimizer=true attention-dropout=0 "
+                 "hidden-dropout=0 moe-token-dispatcher-type=alltoall moe-grouped-gemm=true",
      .outside = kPrimusOutside,
      .keeps_rest = true,
      .expand = expand_primus,

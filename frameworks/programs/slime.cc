@@ -51,12 +51,6 @@ constexpr ProgramSetting kSlimeRows[] = {
     {"context_parallel_size", "context-parallel-size"},
 };
 
-constexpr ProgramSetting kSlimeDefaults[] = {
-    {"", "bf16", "", "true"},
-    {"", "use-distributed-optimizer", "", "true"},
-    {"", "moe-token-dispatcher-type", "", "alltoall"},
-};
-
 // Sets batch sizes and sequence length. slime packs samples of different lengths into
 // --max-tokens-per-gpu tokens. The plan assumes that all samples have the stated maximum length.
 void derive_slime(ProgramSettings& settings, LeftSettings&) {
@@ -93,7 +87,7 @@ constexpr TrainingProgram kSlime[] = {
      .settings = SettingsOf::kMegatron,
      .stack = "megatron-core",
      .rows = kSlimeRows,
-     .defaults = kSlimeDefaults,
+     .defaults = "bf16=true use-distributed-optimizer=true moe-token-dispatcher-type=alltoall",
      .refused = kSlimeRefused,
      .outside = kSlimeOutside,
      .keeps_rest = true,

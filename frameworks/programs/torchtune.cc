@@ -43,11 +43,6 @@ constexpr ProgramSetting kTuneRows[] = {
     {"recipe", "@recipe"},
 };
 
-constexpr ProgramSetting kTuneDefaults[] = {
-    {"", "fsdp_version", "", "2"},
-    {"", "@dtype", "", "bf16"},
-};
-
 constexpr std::string_view kTuneOutside =
     "output_dir tokenizer.* dataset* seed shuffle checkpointer.* resume_from_checkpoint epochs "
     "optimizer.* lr_scheduler.* loss.* max_steps_per_epoch clip_grad_norm device metric_logger.* "
@@ -147,7 +142,7 @@ constexpr TrainingProgram kTune[] = {
      .file_keys = "model._component_ tokenizer._component_ batch_size",
      .settings = SettingsOf::kTrainer,
      .rows = kTuneRows,
-     .defaults = kTuneDefaults,
+     .defaults = "fsdp_version=2 @dtype=bf16",
      .refused = kTuneRefused,
      .outside = kTuneOutside,
      .expand = expand_tune,

@@ -93,13 +93,6 @@ constexpr ProgramSetting kVerlFsdpRows[] = {
      "@cp"},
 };
 
-constexpr ProgramSetting kVerlFsdpDefaults[] = {
-    {"", "gradient_checkpointing", "", "true"},
-    {"", "bf16", "", "true"},
-    {"", "fsdp_version", "", "1"},
-    {"", "attn_implementation", "", "flash_attention_2"},
-};
-
 constexpr ProgramSetting kVerlMegatronRows[] = {
     {"actor_rollout_ref.actor.megatron.tensor_model_parallel_size", "tensor-model-parallel-size"},
     {"actor_rollout_ref.actor.megatron.pipeline_model_parallel_size",
@@ -135,17 +128,6 @@ constexpr ProgramSetting kVerlMegatronRows[] = {
      "overlap-cpu-optimizer-d2h-h2d"},
 };
 
-constexpr ProgramSetting kVerlMegatronDefaults[] = {
-    {"", "sequence-parallel", "", "true"},
-    {"", "use-distributed-optimizer", "", "true"},
-    {"", "bf16", "", "true"},
-    {"", "attention-backend", "", "flash"},
-    {"", "attention-dropout", "", "0"},
-    {"", "hidden-dropout", "", "0"},
-    {"", "moe-token-dispatcher-type", "", "alltoall"},
-    {"", "moe-grouped-gemm", "", "true"},
-};
-
 constexpr ProgramSetting kVerlSftRows[] = {
     {"model.partial_pretrain", "@model"},
     {"model.path", "@model"},
@@ -165,16 +147,6 @@ constexpr ProgramSetting kVerlSftRows[] = {
      "bfloat16"},
     {"ulysses_sequence_parallel_size engine.ulysses_sequence_parallel_size", "@cp"},
     {"engine.fsdp_size", "@shards"},
-};
-
-constexpr ProgramSetting kVerlSftDefaults[] = {
-    {"", "@length", "", "1024"},
-    {"", "@global-batch", "", "256"},
-    {"", "@micro-batch", "", "4"},
-    {"", "gradient_checkpointing", "", "true"},
-    {"", "bf16", "", "true"},
-    {"", "fsdp_version", "", "2"},
-    {"", "attn_implementation", "", "flash_attention_2"},
 };
 
 // Sets the numbers of sequences per step and per micro-batch. verl divides the mini-batch (prompts
@@ -244,7 +216,9 @@ constexpr TrainingProgram kVerl[] = {
      .stack = "megatron-core",
      .rows = kVerlMegatronRows,
      .shared_rows = kVerlActorRows,
-     .defaults = kVerlMegatronDefaults,
+     .defaults = "sequence-parallel=true use-distributed-optimizer=true bf16=true "
+                 "attention-backend=flash attention-dropout=0 hidden-dropout=0 "
+                 "moe-token-dispatcher-type=alltoall moe-grouped-gemm=true",
      .refused = kVerlRefused,
      .outside = kVerlOutside,
      .note = kActorNote,
@@ -256,7 +230,8 @@ constexpr TrainingProgram kVerl[] = {
      .settings = SettingsOf::kTrainer,
      .stack = "pytorch-fsdp",
      .rows = kVerlSftRows,
-     .defaults = kVerlSftDefaults,
+     .defaults = "@length=1024 @global-batch=256 @micro-batch=4 gradient_checkpointing=true "
+                 "bf16=true fsdp_version=2 attn_implementation=flash_attention_2",
      .refused = kVerlRefused,
      .outside = kVerlOutside,
      .derive = derive_verl_sft},
@@ -268,7 +243,8 @@ constexpr TrainingProgram kVerl[] = {
      .stack = "pytorch-fsdp",
      .rows = kVerlFsdpRows,
      .shared_rows = kVerlActorRows,
-     .defaults = kVerlFsdpDefaults,
+     .defaults = "gradient_checkpointing=true bf16=true fsdp_version=1 "
+                 "attn_implementation=flash_attention_2",
      .refused = kVerlRefused,
      .outside = kVerlOutside,
      .note = kActorNote,
