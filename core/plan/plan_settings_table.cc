@@ -65,14 +65,17 @@ constexpr SettingValue kSomeBlocks{Setting::kRecompute,
                                    static_cast<std::int64_t>(Recompute::kBlocks)};
 
 template <auto... path>
-constexpr SettingRow row(Setting setting, const FieldFacts& facts, const SettingUse& use) {
+constexpr SettingRow row(Setting setting, std::string_view key, FieldFacts facts,
+                         const SettingUse& use) {
+  facts.key = key;
   SettingRow made{field_at<Plan, path...>(facts), use, setting};
   made.is_executed = true;
   return made;
 }
 template <auto member>
-constexpr SettingRow degree(Setting setting, const FieldFacts& facts, const SettingUse& use) {
-  return row<&Plan::degrees, member>(setting, facts, use);
+constexpr SettingRow degree(Setting setting, std::string_view key, const FieldFacts& facts,
+                            const SettingUse& use) {
+  return row<&Plan::degrees, member>(setting, key, facts, use);
 }
 
 // Also clears the number of recomputed blocks, which only Recompute::kBlocks uses.
@@ -84,7 +87,9 @@ constexpr SettingRow recompute_row(SettingRow made) {
   return made;
 }
 
-constexpr SettingRow list_row(Setting setting, FieldFacts facts, const SettingUse& use) {
+constexpr SettingRow list_row(Setting setting, std::string_view key, FieldFacts facts,
+                              const SettingUse& use) {
+  facts.key = key;
   facts.kind = FieldKind::kList;
   facts.is_executed = true;
   return {{facts}, use, setting};
@@ -95,44 +100,39 @@ bool suits_experts(const ModelSpec& model) { return has_experts(model); }
 using D = ParallelDegrees;
 constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
     degree<&D::tp>(
-        Setting::kTp,
-        {.key = "tp",
-         .title = "tensor parallel",
+        Setting::kTp, "tp",
+        {.title = "tensor parallel",
          .help = "tensor-parallel degree",
          .meaning =
              "Splits the matrices of every layer over this many GPUs. This saves memory, but "
              "needs two all-reduces per layer and pass: keep tp inside a node."},
         {.role = SettingRole::kLayout, .tag = "tp", .in_every_name = true}),
     degree<&D::pp>(
-        Setting::kPp,
-        {.key = "pp",
-         .title = "pipeline stages",
+        Setting::kPp, "pp",
+        {.title = "pipeline stages",
          .help = "pipeline stages",
          .meaning = "Splits the layers into this many consecutive groups on different GPUs. This "
                     "causes little traffic, but GPUs idle while the pipeline fills and drains."},
         {.role = SettingRole::kLayout, .tag = "pp", .in_every_name = true}),
     degree<&D::dp>(
-        Setting::kDp,
-        {.key = "dp",
-         .title = "data parallel",
+        Setting::kDp, "dp",
+        {.title = "data parallel",
          .help = "data-parallel degree",
          .meaning =
              "Number of model replicas. Each processes a share of the batch; gradients are summed "
              "over replicas."},
         {.role = SettingRole::kLayout, .tag = "dp", .in_every_name = true}),
     degree<&D::cp>(
-        Setting::kCp,
-        {.key = "cp",
-         .title = "context parallel",
+        Setting::kCp, "cp",
+        {.title = "context parallel",
          .help = "context-parallel degree: ranks per sequence",
          .meaning =
              "Splits every sequence over this many GPUs, which exchange keys and values: for "
              "sequences too long for one GPU."},
         {.role = SettingRole::kLayout, .tag = "cp", .in_every_file = false}),
     degree<&D::ep>(
-        Setting::kEp,
-        {.key = "ep",
-         .title = "expert parallel",
+        Setting::kEp, "ep",
+        {.title = "expert parallel",
          .help = "expert-parallel degree: ranks over which experts are spread",
          .meaning = "Spreads the experts of a layer over this many ranks, which exchange tokens by "
                     "all-to-all. The group may extend over data-parallel replicas."},
@@ -142,9 +142,8 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .suits = suits_experts,
          .needs = "experts"}),
     degree<&D::etp>(
-        Setting::kEtp,
-        {.key = "etp",
-         .title = "expert tensor parallel",
+        Setting::kEtp, "etp",
+        {.title = "expert tensor parallel",
          .help = "expert tensor-parallel degree; 0: same as --tp",
          .meaning =
              "Number of ranks that split each expert; 0: same as tp. With 1, experts need no "
@@ -156,9 +155,8 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .suits = suits_experts,
          .needs = "experts"}),
     row<&Plan::zero>(
-        Setting::kZero,
-        {.key = "zero",
-         .title = "ZeRO",
+        Setting::kZero, "zero",
+        {.title = "ZeRO",
          .help = "ZeRO stage: 1 shards optimizer state, 2 gradients, 3 weights",
          .meaning = "State that data-parallel ranks shard. 0: nothing; 1: optimizer state; 2: "
                     "gradients as well; 3: weights as well.",
@@ -166,27 +164,24 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .most = 3},
         {.role = SettingRole::kLayout, .tag = "zero", .tried = kZeroTried, .in_every_name = true}),
     row<&Plan::micro_batch>(
-        Setting::kMicroBatch,
-        {.key = "micro_batch",
-         .title = "micro-batch",
+        Setting::kMicroBatch, "micro_batch",
+        {.title = "micro-batch",
          .help = "sequences per micro-batch",
          .meaning =
              "Sequences per pass through the pipeline. Larger micro-batches use the GPU better, "
              "but need more memory and leave fewer micro-batches to fill the pipeline."},
         {.role = SettingRole::kLayout, .tag = "mb", .in_every_name = true}),
     row<&Plan::virtual_stages>(
-        Setting::kVirtualStages,
-        {.key = "virtual_stages",
-         .title = "chunks per stage",
+        Setting::kVirtualStages, "virtual_stages",
+        {.title = "chunks per stage",
          .help = "model chunks per pipeline stage (interleaved schedule)",
          .meaning =
              "Model chunks per stage (interleaved schedule). More chunks shorten the bubble and "
              "add P2P traffic."},
         {.role = SettingRole::kLayout, .tag = "v", .in_every_file = false}),
     recompute_row(row<&Plan::recompute>(
-        Setting::kRecompute,
-        {.key = "recompute",
-         .title = "recompute",
+        Setting::kRecompute, "recompute",
+        {.title = "recompute",
          .help = "activations to recompute; blocks:N: all of N layers per chunk",
          .meaning =
              "Activations dropped in forward and computed again in backward: less memory, more "
@@ -195,9 +190,8 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .words = kRecomputes},
         {.role = SettingRole::kVariant, .tried = kRecomputeTried, .in_every_name = true})),
     row<&Plan::recompute_blocks>(
-        Setting::kRecomputeBlocks,
-        {.key = "recompute_blocks",
-         .title = "recomputed blocks",
+        Setting::kRecomputeBlocks, "recompute_blocks",
+        {.title = "recomputed blocks",
          .help = "number of layers recomputed in each chunk",
          .meaning = "Number of layers recomputed in each chunk; the others keep their activations.",
          .least = 0,
@@ -207,9 +201,8 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .counts_for = &kSomeBlocks,
          .in_every_file = false}),
     row<&Plan::sequence_parallel>(
-        Setting::kSequenceParallel,
-        {.key = "sequence_parallel",
-         .title = "sequence parallel",
+        Setting::kSequenceParallel, "sequence_parallel",
+        {.title = "sequence parallel",
          .help = "Megatron's sequence parallelism: shard norms over the TP group",
          .meaning =
              "Splits norms and dropout over the tensor-parallel group by tokens: less memory "
@@ -217,17 +210,15 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .words = kSwitch},
         {.role = SettingRole::kVariant, .tried = kSwitchTried}),
     row<&Plan::attention>(
-        Setting::kAttention,
-        {.key = "attention",
-         .title = "attention",
+        Setting::kAttention, "attention",
+        {.title = "attention",
          .help = "attention kernel",
          .meaning = "Unfused attention writes the scores to memory, flash attention does not.",
          .words = kAttentions},
         {.role = SettingRole::kVariant, .tried = kAttentionTried}),
     row<&Plan::schedule>(
-        Setting::kSchedule,
-        {.key = "schedule",
-         .title = "schedule",
+        Setting::kSchedule, "schedule",
+        {.title = "schedule",
          .help = "pipeline schedule",
          .meaning =
              "1F1B runs each backward as soon as it can, so few activations are alive. "
@@ -237,9 +228,8 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .words = kSchedules},
         {.role = SettingRole::kLayout, .tried = kScheduleTried}),
     row<&Plan::rank_order>(
-        Setting::kRankOrder,
-        {.key = "rank_order",
-         .title = "rank order",
+        Setting::kRankOrder, "rank_order",
+        {.title = "rank order",
          .help = "order of ranks, innermost degree first",
          .meaning =
              "Placement of ranks. The degree named first varies fastest, so its groups are most "
@@ -247,33 +237,29 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .words = kRankOrders},
         {.role = SettingRole::kLayout, .tried = kRankOrderTried, .in_every_file = false}),
     row<&Plan::offload>(
-        Setting::kOffload,
-        {.key = "offload",
-         .title = "offload",
+        Setting::kOffload, "offload",
+        {.title = "offload",
          .help = "optimizer: keep and update optimizer state on the CPU",
          .meaning = "Location of master weights and Adam's moments, and of their update. The host "
                     "saves GPU memory, but every step waits for the host link.",
          .words = kOffloads},
         {.role = SettingRole::kVariant, .tried = kOffloadTried, .in_every_file = false}),
-    row<&Plan::dtype>(Setting::kDtype,
-                      {.key = "dtype",
-                       .title = "dtype",
+    row<&Plan::dtype>(Setting::kDtype, "dtype",
+                      {.title = "dtype",
                        .help = "dtype of weights and activations [bf16 if the GPU supports it]",
                        .meaning = "Data type of weights, activations and GEMMs.",
                        .words = kDtypes},
                       {.role = SettingRole::kVariant, .tried = kDtypeTried, .fixed_by_plan = true}),
     row<&Plan::gradient_dtype>(
-        Setting::kGradientDtype,
-        {.key = "gradient_dtype",
-         .title = "gradient dtype",
+        Setting::kGradientDtype, "gradient_dtype",
+        {.title = "gradient dtype",
          .help = "dtype of gradient accumulation [fp32]",
          .meaning = "Data type in which gradients are accumulated over micro-batches and reduced.",
          .words = kGradientDtypes},
         {.role = SettingRole::kVariant, .tried = kGradientDtypeTried, .fixed_by_plan = true}),
     row<&Plan::precision>(
-        Setting::kPrecision,
-        {.key = "precision",
-         .title = "precision",
+        Setting::kPrecision, "precision",
+        {.title = "precision",
          .help = "8-bit or 4-bit recipe of the linear layers [none]",
          .meaning =
              "Quantizes the operands of linear layers to 8 or 4 bits. Scales are per tensor (fp8: "
@@ -286,9 +272,8 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .in_every_file = false,
          .fixed_by_plan = true}),
     row<&Plan::fp8_param_gather>(
-        Setting::kFp8ParamGather,
-        {.key = "fp8_param_gather",
-         .title = "fp8 weights",
+        Setting::kFp8ParamGather, "fp8_param_gather",
+        {.title = "fp8 weights",
          .help = "store and all-gather linear weights in 8 bits",
          .meaning =
              "Linear weights are stored in the recipe's 8 bits only, and all-gathered in 8 bits "
@@ -298,15 +283,13 @@ constexpr std::array<SettingRow, kSettingCount> kSettingRows = {{
          .tried = kNotTried,
          .in_every_file = false,
          .fixed_by_plan = true}),
-    row<&Plan::global_batch>(Setting::kGlobalBatch,
-                             {.key = "global_batch",
-                              .title = "global batch",
+    row<&Plan::global_batch>(Setting::kGlobalBatch, "global_batch",
+                             {.title = "global batch",
                               .help = "sequences per step [2048]",
                               .meaning = "Sequences per step over all data-parallel ranks."},
                              {.role = SettingRole::kGiven, .tag = "batch", .fixed_by_plan = true}),
-    list_row(Setting::kStageLayers,
-             {.key = "stage_layers",
-              .title = "stage layers",
+    list_row(Setting::kStageLayers, "stage_layers",
+             {.title = "stage layers",
               .help = "layers of each chunk, in model order",
               .meaning = "Number of layers of each chunk, in model order.",
               .least = 0,
