@@ -323,7 +323,7 @@ Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportIn
     command.configs = configs_of(parts);
     command.options = options_of(parts.training);
     command.words = parts.training;
-  } else {
+  } else if (!script.exits) {
     const std::vector<std::string> words = sourced_words(script);
     if (words.size() > 4 * kMostOptions) return too_many(file);
     command.options = options_of(words);

@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::string_view kSlimeOutside =
     "rollout_* eval_* sglang_* custom_* dynamic_sampling_* over_sampling_* partial_rollout "
-    "mask_offpolicy_* buffer_* update_weight* colocate offload offload_* prompt_data input_key "
+    "mask_offpolicy_* buffer_* update_weight* colocate offload offload_* no_offload_* prompt_data "
+    "input_key "
     "label_key tool_key metadata_key multimodal_keys apply_chat_template* rm_* reward_key "
     "group_rm num_rollout num_epoch num_steps_per_eval n_samples_per_eval_prompt balance_data "
     "balance_by_flops advantage_estimator use_kl_loss kl_* use_unbiased_kl entropy_coef eps_clip* "
