@@ -66,6 +66,9 @@ void write_why_not(TextReport& out, const WhyNotAnswer& all) {
   out.heading("BEST PLAN", time_text(answer.best.predicted.step));
   write_plan(out, answer.best.plan);
   const std::string asked = to_string(answer.asked);
+  if (answer.other && answer.other->plan == answer.best.plan) {
+    return out.heading("BEST WITH " + asked, "the best plan has these settings");
+  }
   if (answer.other) {
     const double slower = answer.other->predicted.step / answer.best.predicted.step - 1;
     out.heading("BEST WITH " + asked,

@@ -29,14 +29,15 @@ void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& 
 }
 
 std::string unmodelled_savings_note(const std::vector<std::string>& names) {
-  return fmt::format("tpsim does not model {}: the predicted step is an upper bound",
+  return fmt::format("tpsim does not model {}: the predicted step and memory are upper bounds",
                      fmt::join(names, ", "));
 }
 
 void leave_out_savings(std::vector<LaunchOption>& options, ImportedPlan& plan) {
   std::vector<std::string> found;
-  for (const char* name : {"--use-nccl-ub", "--fsdp-double-buffer", "--fsdp-manual-registration",
-                           "--overlap-p2p-communication-warmup-flush"}) {
+  for (const char* name :
+       {"--use-nccl-ub", "--fsdp-double-buffer", "--fsdp-manual-registration",
+        "--overlap-p2p-communication-warmup-flush", "--reuse-grad-buf-for-mxfp8-param-ag"}) {
     if (!has_option(options, name)) continue;
     drop_option(options, name);
     found.emplace_back(name);

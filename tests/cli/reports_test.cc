@@ -115,6 +115,14 @@ std::string checked(const test::Folder& folder, const std::string& command,
 
 }  // namespace
 
+TEST_CASE("explain --why-not says that the best plan has the settings") {
+  const test::Finished ended =
+      test::run(TPSIM_BINARY_DIR
+                "/tpsim explain --model llama-2-7b --cluster dgx-h100 --gpus 8 --why-not cp=1");
+  CHECK_THAT(ended.out, Catch::Contains("the best plan has these settings"));
+  CHECK_THAT(ended.out, !Catch::Contains("WHY"));
+}
+
 TEST_CASE("a plan or script on standard input gives the answer of the file") {
   const test::Folder folder;
   const std::string tpsim = TPSIM_BINARY_DIR "/tpsim", place = folder.path().string();

@@ -127,10 +127,12 @@ TEST_CASE("a shared expert and its overlap are read, with a note if the overlap 
 }
 
 TEST_CASE("registered buffers of Megatron-FSDP are noted, as the prediction leaves them out") {
-  const ImportedPlan plan = read(
-      of_script(mixture("--use-nccl-ub --fsdp-double-buffer --init-model-with-meta-device"), {}));
+  const ImportedPlan plan =
+      read(of_script(mixture("--use-nccl-ub --fsdp-double-buffer --init-model-with-meta-device "
+                             "--reuse-grad-buf-for-mxfp8-param-ag"),
+                     {}));
   CHECK(plan.plan == read(of_script(mixture(""), {})).plan);
-  CHECK(has_note(plan, "--use-nccl-ub, --fsdp-double-buffer"));
+  CHECK(has_note(plan, "--use-nccl-ub, --fsdp-double-buffer, --reuse-grad-buf-for-mxfp8-param-ag"));
 }
 
 TEST_CASE("a schedule of batch sizes states the last one") {
