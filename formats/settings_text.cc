@@ -172,8 +172,13 @@ std::optional<std::string> FlatReader::text(std::string_view key) {
   std::string value = std::move(found->value);
   left_.erase(found);
   if (const auto unset = unset_name(value)) {
-    fail(fmt::format("{} is {}, which the file does not set", key, *unset),
-         fmt::format("add --set {}=VALUE", unset->substr(unset->find('$') + 1)));
+    if (unset->empty()) {
+      fail(fmt::format("{} is the output of a program, which tpsim does not run", key),
+           "give the script's variables with --set NAME=VALUE");
+    } else {
+      fail(fmt::format("{} is {}, which the file does not set", key, *unset),
+           fmt::format("add --set {}=VALUE", unset->substr(unset->find('$') + 1)));
+    }
     return std::nullopt;
   }
   return value.empty() ? std::nullopt : std::optional(std::move(value));

@@ -199,7 +199,7 @@ void ShellVariables::expand_braces(std::string_view inside, bool quoted, Expansi
 void ShellVariables::put_backquoted(std::string_view word, std::size_t& at, bool quoted,
                                     Expansion& out) {
   const std::size_t end = std::min(word.find('`', at + 1), word.size());
-  const auto path = printed_path(word.substr(at + 1, end - at - 1));
+  const auto path = printed_text(word.substr(at + 1, end - at - 1));
   const std::string inside(word.substr(at + 1, end - at - 1));
   out.put(path ? *path : unset("$(" + inside + ")"), quoted || !path);
   at = std::min(end + 1, word.size());
@@ -225,7 +225,7 @@ void ShellVariables::expand_dollar(std::string_view word, std::size_t& at, bool 
   } else if (rest.starts_with('(')) {
     const std::size_t length = up_to('(', ')');
     const std::string_view inside = rest.substr(1, length < 2 ? 0 : length - 2);
-    auto printed = printed_path(inside);
+    auto printed = printed_text(inside);
     if (!printed) printed = printed_document(inside);
     if (printed) out.put(*printed, quoted);
     if (!printed) out.put(unset("$" + std::string(rest.substr(0, length))), true);

@@ -1,5 +1,5 @@
-// Expands paths that a script derives from its own location. The script's folder and the working
-// directory are both ".".
+// Expands the output of commands in $(): paths that a script derives from its own location, echo
+// and expr. The script's folder and the working directory are both ".".
 #include <filesystem>
 
 #include "core/base/text.h"
@@ -26,6 +26,10 @@ std::string base_of(const std::string& path, const std::string& ending) {
   return base;
 }
 
+std::string joined_text(const std::vector<std::string>& words) {
+  return tpsim::joined_text(words, " ", [](const std::string& word) { return word; });
+}
+
 }  // namespace
 
 std::string plain_path(std::string_view path) {
@@ -34,7 +38,7 @@ std::string plain_path(std::string_view path) {
   return plain;
 }
 
-std::optional<std::string> ShellVariables::printed_path(std::string_view inside) {
+std::optional<std::string> ShellVariables::printed_text(std::string_view inside) {
   constexpr int kDeepestFolders = 8;
   if (depth_ >= kDeepestFolders) return std::nullopt;
   const auto tokens = shell_tokens(inside, "");
@@ -57,6 +61,12 @@ std::optional<std::string> ShellVariables::printed_path(std::string_view inside)
       printed = words[1];
     } else if (name == "basename" && (words.size() == 2 || words.size() == 3)) {
       printed = base_of(words[1], words.size() == 3 ? words[2] : "");
+    } else if (name == "expr") {
+      const auto value = arithmetic(joined_text({words.begin() + 1, words.end()}));
+      if (!value) return false;
+      printed = std::to_string(*value);
+    } else if (name == "echo") {
+      printed = joined_text({words.begin() + 1, words.end()});
     } else {
       return false;
     }

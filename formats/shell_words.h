@@ -80,9 +80,9 @@ class ShellVariables {
   void expand_dollar(std::string_view word, std::size_t& at, bool quoted, Expansion& out);
   void expand_braces(std::string_view inside, bool quoted, Expansion& out);
   // Returns the output of a command in $() that prints the path of the script's own folder or
-  // files: pwd, dirname, basename, realpath, readlink, and cd before pwd. Nothing for other
-  // commands.
-  std::optional<std::string> printed_path(std::string_view inside);
+  // files (pwd, dirname, basename, realpath, readlink, and cd before pwd), of expr or of echo.
+  // Nothing for other commands.
+  std::optional<std::string> printed_text(std::string_view inside);
   // Returns the text of "cat <<EOF" in $(). Nothing for other commands.
   std::optional<std::string> printed_document(std::string_view inside);
   void put_backquoted(std::string_view word, std::size_t& at, bool quoted, Expansion& out);

@@ -9,6 +9,7 @@
 #include "core/base/files.h"
 #include "core/plan/pipeline_layout.h"
 #include "formats/shell_script.h"
+#include "formats/shell_words.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_files.h"
 
@@ -250,6 +251,13 @@ TEST_CASE("a script that the script writes runs with the launcher before it") {
   CHECK(runs->words == std::vector<std::string>{"torchrun", "--nnodes", "2", "--no-python",
                                                 "numactl", "--membind=0", "python", "train.py",
                                                 "--tp", "4", "--rank", "0"});
+}
+
+TEST_CASE("expr and echo in substitutions are run") {
+  CHECK(words_of("N=8\npython a.py --steps $(expr 32 / $N / 2)\n").back() == "2");
+  CHECK(words_of("N=8\npython a.py --steps `expr $N \\* 2`\n").back() == "16");
+  CHECK(words_of("A=\"x y\"\npython a.py --name \"$(echo $A)\"\n").back() == "x y");
+  CHECK(unset_name(words_of("python a.py --steps $(expr 32 / $NODES)\n").back()).has_value());
 }
 
 TEST_CASE("the number before a redirection is not an argument") {
