@@ -9,6 +9,7 @@
 #include "core/scenario/catalogue.h"
 #include "core/software/part_rules.h"
 #include "plans/questions/why_illegal.h"
+#include "plans/search/usual_batch.h"
 
 namespace tpsim::app {
 
@@ -245,10 +246,16 @@ Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const Se
     }
   }
   if (!conflicting.empty()) return conflict(scenario, space, conflicting, reason);
+  SearchSpace other = space;
+  other.global_batch = divisible_batch(space.global_batch, space.gpus);
+  const bool has_batch =
+      other.global_batch != space.global_batch && has_legal_plan(scenario, other, space.gpus);
   return bad_input(
       fmt::format("no layout uses {} with {} and global batch {}{}{}", gpus_text(space.gpus),
                   scenario.model.name, space.global_batch, reason.empty() ? "" : ": ", reason),
-      "--gpus", nearest_legal_counts(scenario, space));
+      "--gpus",
+      nearest_legal_counts(scenario, space) +
+          (has_batch ? fmt::format(", or --global-batch {}", other.global_batch) : ""));
 }
 
 Error does_not_fit(const Scenario& scenario, const PlannedRun& run, double most_chance) {

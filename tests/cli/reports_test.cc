@@ -123,6 +123,14 @@ TEST_CASE("explain --why-not says that the best plan has the settings") {
   CHECK_THAT(ended.out, !Catch::Contains("WHY"));
 }
 
+TEST_CASE("a batch that no layout can divide is answered with a similar one") {
+  const std::string tpsim = TPSIM_BINARY_DIR
+      "/tpsim plan --model llama-2-7b --cluster dgx-h100 "
+      "--gpus 1016 --global-batch ";
+  CHECK_THAT(test::run(tpsim + "1024").err, Catch::Contains("or --global-batch 1016"));
+  CHECK(test::run(tpsim + "1016 --top 1").code == 0);
+}
+
 TEST_CASE("a plan or script on standard input gives the answer of the file") {
   const test::Folder folder;
   const std::string tpsim = TPSIM_BINARY_DIR "/tpsim", place = folder.path().string();
