@@ -128,8 +128,8 @@ void read_precision(LaunchOptionReader& in, Plan& plan) {
 void read_stages(LaunchOptionReader& in, const ModelSpec& model, const ShellOptions& shell,
                  Plan& plan) {
   ParallelDegrees& degrees = plan.degrees;
-  degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
-  degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
+  degrees.tp = in.degree("--tensor-model-parallel-size");
+  degrees.pp = in.degree("--pipeline-model-parallel-size");
   const std::int64_t world = shell.size.nodes * shell.size.gpus_per_node;
   if (world % (degrees.tp * degrees.pp) != 0) {
     in.fail(fmt::format(

@@ -122,6 +122,12 @@ std::int64_t LaunchOptionReader::integer(std::string_view name, std::int64_t fal
   return number;
 }
 
+std::int64_t LaunchOptionReader::degree(std::string_view name) {
+  const std::int64_t number = integer(name, 1);
+  if (number < 1) fail(fmt::format("{} is {}; it must be at least 1", name, number));
+  return std::max<std::int64_t>(1, number);
+}
+
 void LaunchOptionReader::expect(std::string_view name, std::int64_t wanted) {
   const std::int64_t found = integer(name, -1);
   if (found != wanted) {

@@ -66,6 +66,9 @@ class LaunchOptionReader {
   // Returns the option's value, or `fallback` if the option is absent. Fails unless the value is an
   // integer >= 0.
   std::int64_t integer(std::string_view name, std::int64_t fallback);
+  // Returns a parallel degree; 1 if the option is absent. Fails unless the value is an integer
+  // >= 1.
+  std::int64_t degree(std::string_view name);
   // Fails unless the option is present and equal to `wanted`.
   void expect(std::string_view name, std::int64_t wanted);
   // Fails unless the option equals `wanted`; numbers are compared by value. `otherwise` is the

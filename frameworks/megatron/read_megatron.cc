@@ -218,8 +218,7 @@ AttentionKind attention_of(LaunchOptionReader& in) {
 }
 
 void read_expert_degrees(LaunchOptionReader& in, const ModelSpec& model, ParallelDegrees& degrees) {
-  const std::int64_t experts =
-      std::max<std::int64_t>(1, in.integer("--expert-model-parallel-size", 1));
+  const std::int64_t experts = in.degree("--expert-model-parallel-size");
   const std::int64_t cut = in.integer("--expert-tensor-parallel-size", degrees.tp);
   read_megatron_dispatch(in, model);
   if (!has_experts(model)) return;
@@ -243,9 +242,9 @@ std::string exchange_of(const std::optional<std::string>& said) {
 
 void read_degrees(LaunchOptionReader& in, const ModelSpec& model, const LaunchSize& size,
                   ParallelDegrees& degrees) {
-  degrees.tp = std::max<std::int64_t>(1, in.integer("--tensor-model-parallel-size", 1));
-  degrees.pp = std::max<std::int64_t>(1, in.integer("--pipeline-model-parallel-size", 1));
-  degrees.cp = std::max<std::int64_t>(1, in.integer("--context-parallel-size", 1));
+  degrees.tp = in.degree("--tensor-model-parallel-size");
+  degrees.pp = in.degree("--pipeline-model-parallel-size");
+  degrees.cp = in.degree("--context-parallel-size");
   const std::string exchange = exchange_of(in.text(kCpCommType));
   if (degrees.cp > 1 && !matches_any(exchange, "p2p all_gather a2a")) {
     in.fail(

@@ -101,6 +101,11 @@ TEST_CASE("layers without experts have the width of the file, at any position") 
   CHECK(kinds("--moe-layer-freq '[0,1]*6'") == "dededededede");
 }
 
+TEST_CASE("a parallel degree of zero is refused") {
+  CHECK_THAT(error_of(of_script(mixture("--tensor-model-parallel-size 0"), {})),
+             Catch::Contains("--tensor-model-parallel-size is 0; it must be at least 1"));
+}
+
 TEST_CASE("an invalid list of layers is refused with a valid example") {
   for (const char* wrong : {"[1]*11", "[1]*13", "[2]*12", "[1", "[1]*99999999", "[]*12", "x", "0",
                             "((((((((((((((((((([1]*12)))))))))))))))))))"}) {
