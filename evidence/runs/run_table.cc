@@ -220,6 +220,10 @@ Result<Columns> columns_of(const std::vector<std::string>& header, const std::st
   std::vector<std::string_view> names;
   for (const RunColumn& column : all_columns()) names.push_back(column.name);
   Columns columns;
+  if (header.size() == 1 && header.front().empty()) {
+    return bad_input("has no header: the first line of a run table names its columns", file,
+                     "docs/runs.md lists the columns");
+  }
   for (const std::string& name : header) {
     const auto found = std::find(names.begin(), names.end(), name);
     if (found == names.end()) {

@@ -103,6 +103,7 @@ TEST_CASE("columns may have any order, and optional ones may be missing") {
 TEST_CASE("unknown and repeated columns are named") {
   const auto unknown = parse_run_table("id,speed\n", "t.csv");
   CHECK(unknown.error().message == "unknown column 'speed'");
+  CHECK_THAT(parse_run_table("", "t.csv").error().message, Catch::Contains("has no header"));
   CHECK(unknown.error().hint.starts_with("the columns are: id,"));
   const auto near = parse_run_table("id,tokens_per_s_gpu\n", "t.csv");
   CHECK(near.error().hint == "did you mean tokens_per_s_per_gpu?");
