@@ -38,47 +38,6 @@ bool is_on(const std::vector<FlatSetting>& settings, std::string_view key) {
   return setting_value(settings, key) == "true";
 }
 
-// Adds the overlap of transfers between pipeline stages, which a comm_overlap section sets: on with
-// virtual stages. Source: training/comm_overlap.py.
-void add_p2p_overlap(std::vector<FlatSetting>& settings) {
-  constexpr const char* kStated = "comm_overlap.overlap_p2p_comm";
-  if (has_key(settings, kStated)) return;
-  const FlatSetting* const virtual_stages =
-      find_setting(settings, "model.virtual_pipeline_model_parallel_size");
-  const bool is_interleaved =
-      virtual_stages != nullptr && !matches_any(virtual_stages->value, "1 none");
-  std::erase_if(settings,
-                [](const FlatSetting& one) { return one.key == "model.overlap_p2p_comm"; });
-  settings.push_back({kStated, is_interleaved ? "true" : "false", 0});
-}
-
-// Adds the two data-parallel overlaps, gradient reduction and parameter all-gather, which a
-// comm_overlap section enables by default. Source: training/comm_overlap.py.
-void add_overlap(std::vector<FlatSetting>& settings) {
-  if (!has_key(settings, fmt::format("comm_overlap.{}", kMadeBy))) return;
-  add_p2p_overlap(settings);
-  const bool has_fsdp =
-      is_on(settings, "ddp.use_megatron_fsdp") || is_on(settings, "dist.use_megatron_fsdp");
-  if (setting_value(settings, "ddp.use_distributed_optimizer") == "false" && !has_fsdp) {
-    // The section has no effect.
-    std::erase_if(settings, [](const FlatSetting& one) {
-      return matches_any(one.key,
-                         "comm_overlap.overlap_grad_reduce comm_overlap.overlap_param_gather");
-    });
-    return;
-  }
-  std::string value = "true";  // the parameter overlap requires the gradient overlap
-  for (const char* name : {"overlap_grad_reduce", "overlap_param_gather"}) {
-    const std::string stated = setting_value(settings, fmt::format("comm_overlap.{}", name));
-    if (!stated.empty()) value = stated;
-    std::erase_if(settings, [&](const FlatSetting& one) {
-      return one.key == fmt::format("comm_overlap.{}", name) ||
-             one.key == fmt::format("ddp.{}", name);
-    });
-    settings.push_back({fmt::format("ddp.{}", name), value, 0});
-  }
-}
-
 // Converts a PyTorch dtype such as "torch.bfloat16" to the name in Megatron's options.
 std::string dtype_word(const std::string& value) {
   constexpr std::pair<std::string_view, std::string_view> kDtypes[] = {
@@ -182,6 +141,17 @@ void rename_newer(std::vector<FlatSetting>& settings) {
   }
 }
 
+// Removes lists that the recipe empties. Selective recompute of no modules is no recompute.
+void take_empty_lists(std::vector<FlatSetting>& settings) {
+  constexpr std::string_view kEmpty = "[]";  // of tpsim_recipes
+  const FlatSetting* const modules = find_setting(settings, "model.recompute_modules");
+  const bool recomputes_nothing = modules != nullptr && modules->value == kEmpty;
+  std::erase_if(settings, [&](const FlatSetting& one) {
+    const bool is_selective = one.key == "model.recompute_granularity" && one.value == "selective";
+    return one.value == kEmpty || (is_selective && recomputes_nothing);
+  });
+}
+
 constexpr std::string_view kShapeKeys =
     "model.num_layers model.hidden_size model.ffn_hidden_size model.num_attention_heads "
     "model.num_query_groups model.kv_channels model.num_moe_experts model.moe_router_topk "
@@ -215,7 +185,8 @@ std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSour
     std::erase_if(settings,
                   [](const FlatSetting& one) { return matches_any(one.key, kShapeKeys); });
   }
-  add_overlap(settings);
+  take_empty_lists(settings);
+  add_comm_overlap(settings);
   settle_dependent(settings);
   rename_newer(settings);
   std::erase_if(settings, [](const FlatSetting& one) {

@@ -10,6 +10,7 @@ from .stubs import Stub, StubMeta
 MADE_BY = "_target_"
 DEEPEST = 24
 UNREAD = object()
+EMPTY = "[]"  # a list that a recipe empties; other empty lists have no value
 
 
 def name_of(value):
@@ -54,6 +55,8 @@ class Walk:
         made = {MADE_BY: value.target}
         for name, one in value.fields().items():
             made[name] = self.plain(one, f"{key}.{name}".lstrip("."), above)
+            if made[name] == [] and name not in value.unset():
+                made[name] = EMPTY
         for name in value.unset():
             made_by = value.__dict__["_made_by"]
             if not dataclasses.is_dataclass(made_by) or is_default(made_by, name, value.fields()[name]):
@@ -77,6 +80,8 @@ class Walk:
             made[name] = self.plain(there, whole, above)
             if is_default(type(value), name, there):
                 self.defaults.append(whole)
+            elif made[name] == []:
+                made[name] = EMPTY
         return made
 
 

@@ -118,6 +118,9 @@ class Recipes(unittest.TestCase):
         self.assertIn("model.modules", defaults)
         self.assertNotIn("model.layers", defaults)  # 8, not 4
         self.assertNotIn("model.tensor_model_parallel_size", defaults)  # 2 is the subclass's
+        emptied = SCRIPT.replace("config.model.tensor", "config.model.others = []\n    config.model.tensor")
+        model = self.run_recipe(emptied)["model"]
+        self.assertEqual((model["modules"], model["others"]), ([], "[]"))
 
     def test_one_of_several_recipes_has_to_be_named(self):
         text = "def a_config():\n    return {'x': 1}\n\n\ndef b_config(y):\n    return {'x': y}\n\n\ndef c_config():\n    return {}\n"
@@ -443,6 +446,11 @@ class Imports(unittest.TestCase):
         self.assertEqual(plan["model"]["hidden_dropout"], 0)
         self.assertNotIn("overlap_p2p", plan.get("parts", {}))  # on, as in the stack
         self.assertEqual(plan["plan"]["virtual_stages"], 3)
+
+    def test_selective_recompute_of_no_modules_is_none(self):
+        for modules, recompute in (("[]", "none"), (None, "selective")):
+            run = self.import_of(self.bridge("model", recompute_granularity="selective", recompute_modules=modules))
+            self.assertEqual(json.loads(run.stdout)["plan"]["recompute"], recompute, run.stderr)
 
     def test_a_recipe_without_a_number_of_gpus_needs_one(self):
         config = dict(self.BRIDGE)
