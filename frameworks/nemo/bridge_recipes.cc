@@ -141,7 +141,7 @@ void rename_newer(std::vector<FlatSetting>& settings) {
   }
 }
 
-// Removes lists that the recipe empties. Selective recompute of no modules is no recompute.
+// Removes lists that the recipe empties. Selective recompute of no modules recomputes nothing.
 void take_empty_lists(std::vector<FlatSetting>& settings) {
   constexpr std::string_view kEmpty = "[]";  // of tpsim_recipes
   const FlatSetting* const modules = find_setting(settings, "model.recompute_modules");
