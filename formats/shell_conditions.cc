@@ -21,7 +21,7 @@ std::string variable_in(std::string word) {
 // Returns the expanded word. An unset variable is empty, as in a shell. It and a variable that the
 // script leaves empty for the user are recorded as missing.
 std::string value_of(const std::string& word, ShellVariables& variables) {
-  const std::string value = variables.expanded_text(word);
+  std::string value = variables.expanded_text(word);
   const auto unset = unset_name(value);
   if (!unset) {
     const std::string name = value.empty() ? variable_in(word) : "";

@@ -57,7 +57,7 @@ struct ValidationSummary {
   std::int64_t oom_total = 0, oom_caught = 0, false_oom = 0;
 };
 
-RunOutcome predict_run(RunLoader& loader, const PublishedRun& run);
+RunOutcome predict_run(RunLoader& loader, const PublishedRun& stated);
 
 ValidationSummary summarize(const std::vector<RunOutcome>& outcomes);
 

@@ -105,7 +105,7 @@ std::optional<Result<ImportedPlan>> import_started_recipe(const LaunchCommand& c
 
 Status check_started_program(const LaunchCommand& command, const LaunchFile& script,
                              const ImportInputs& inputs) {
-  const Status is_megatrons = check_program(command, path_of(script));
+  Status is_megatrons = check_program(command, path_of(script));
   if (is_megatrons.ok() || !inputs.runs_code) return is_megatrons;
   if (started_program(command, script, inputs)) return is_megatrons;
   return bad_input(fmt::format("starts {}, which does not exist near the script or in a checkout",
