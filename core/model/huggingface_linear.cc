@@ -175,7 +175,8 @@ std::int64_t lfm2_width(Config& config, std::int64_t said) {
   if (!config.flag("block_auto_adjust_ff_dim", true)) return said;
   const double factor = config.number("block_ffn_dim_multiplier", 1, {1e-3, 1e3});
   const std::int64_t multiple = config.integer("block_multiple_of", 256, {1, 1 << 16});
-  const auto width = static_cast<std::int64_t>(factor * static_cast<double>(2 * said / 3));
+  const std::int64_t two_thirds = 2 * said / 3;  // rounded down, as Lfm2MLP does
+  const auto width = static_cast<std::int64_t>(factor * static_cast<double>(two_thirds));
   return (width + multiple - 1) / multiple * multiple;
 }
 
