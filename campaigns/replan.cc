@@ -5,6 +5,7 @@
 
 #include "campaigns/campaign.h"
 #include "plans/search/search.h"
+#include "plans/search/staged_search.h"
 
 namespace tpsim {
 namespace {
@@ -50,8 +51,8 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
       if (better) row.best = {plans.front()};
     }
     TPSIM_TRY(row.other_batch,
-              faster_batch(scenario, space_of(plan, (nodes - lost) * node),
-                           row.best.empty() ? 0 : row.best.front().predicted.tokens_per_s));
+              StagedSearch(scenario, space_of(plan, (nodes - lost) * node), 1)
+                  .faster_batch(row.best.empty() ? 0 : row.best.front().predicted.tokens_per_s));
     table.push_back(std::move(row));
   }
   return table;

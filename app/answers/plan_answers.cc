@@ -73,8 +73,7 @@ Result<PlanAnswer> plan_answer(const PlanRequest& request) {
   if (!answer.found.plans.empty() && answer.space.objective == Objective::kTime) {
     const PlannedRun& best = answer.found.plans.front();
     named.untried = untried_parts(named, best, answer.space.oom_risk);
-    TPSIM_TRY(named.other_batch,
-              faster_batch(named.scenario, answer.space, best.predicted.tokens_per_s, threads));
+    TPSIM_TRY(named.other_batch, search.faster_batch(best.predicted.tokens_per_s));
   }
   TPSIM_TRY(OpenInputs open, open_inputs(named));
   named.assumed = open.widen(answer.found.plans, threads);

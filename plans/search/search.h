@@ -2,7 +2,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 
 #include "core/base/result.h"
 #include "core/scenario/scenario.h"
@@ -22,11 +21,6 @@ Scenario with_found_parts(Scenario scenario, const SearchResult& found);
 // threads.
 Result<SearchResult> search(const Scenario& scenario, const SearchSpace& space, int top,
                             const std::function<void(double)>& progress, int threads = 1);
-
-// Returns the best plan of the space with divisible_batch(), if its tokens/s exceed those of the
-// best plan, `tokens_per_s`, by at least 5 %.
-Result<std::optional<PlannedRun>> faster_batch(const Scenario& scenario, SearchSpace space,
-                                               double tokens_per_s, int threads = 1);
 
 // Returns the Pareto front of step time and memory as `plans`, in ascending order of step time.
 // GPU-seconds are a third criterion if GPU counts vary. Errors and guarantees are those of

@@ -30,7 +30,6 @@ namespace tpsim {
 inline constexpr const char* kOverMemory = "would run out of memory";
 inline constexpr const char* kOverHost = "needs more memory than a host has";
 inline constexpr const char* kTooLong = "a step may take longer than the limit";
-inline constexpr double kNoCap = std::numeric_limits<double>::max();
 // Share of the progress bar that computing bounds takes. The simulation often stops early.
 inline constexpr double kBoundsShare = 0.9;
 inline constexpr const char* kNotAsGood = "cannot be as good as the plans shown";

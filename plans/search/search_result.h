@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +19,8 @@ struct TriedParts {
   PartValues parts;
   std::optional<Seconds> step;
 };
+
+inline constexpr double kNoCap = std::numeric_limits<double>::max();  // no limit of a score
 
 struct SearchResult {
   std::int64_t considered = 0;

@@ -8,6 +8,7 @@
 #include "plans/search/search.h"
 #include "plans/search/search_pass.h"
 #include "plans/search/search_work.h"
+#include "plans/search/usual_batch.h"
 
 namespace tpsim {
 namespace {
@@ -62,19 +63,23 @@ SearchResult merged(SearchResult first, SearchResult second, std::size_t top) {
 
 class StagedSearch::Stages {
  public:
-  Stages(const Scenario& scenario, const SearchSpace& space, int top, int threads)
+  // `cap`: plans with a higher score are skipped; with a cap, best() does not look for a nearest
+  // miss.
+  Stages(const Scenario& scenario, const SearchSpace& space, int top, int threads,
+         double cap = kNoCap)
       : scenario_(scenario),
         space_(space),
         offloaded_space_(offloaded(space)),
         top_(top),
-        threads_(threads) {}
+        threads_(threads),
+        cap_(cap) {}
 
   Result<SearchResult> best(const Progress& progress) {
     TPSIM_TRY_STATUS(check_space(scenario_, space_, top_));
     if (scenario_.stack.choices.parts.empty()) return best_plans(progress);
     Result<SearchResult> found =
         over_open_parts(scenario_, progress, [&](const Scenario& one, const Progress& hears) {
-          return Stages(one, space_, top_, threads_).best_plans(hears);
+          return Stages(one, space_, top_, threads_, cap_).best_plans(hears);
         });
     if (found.ok()) scenario_ = with_found_parts(scenario_, *found);
     has_parts_ = found.ok();
@@ -98,10 +103,28 @@ class StagedSearch::Stages {
 
   std::vector<std::int64_t> tp_degrees() { return shown().tp_degrees(); }
 
+  Result<std::optional<PlannedRun>> faster_batch(double tokens_per_s) {
+    constexpr double kLeastGain = 1.05;
+    std::optional<PlannedRun> faster;
+    SearchSpace space = space_;
+    space.global_batch = divisible_batch(space_.global_batch, space_.gpus);
+    if (space.global_batch == space_.global_batch) return faster;
+    const auto tokens = static_cast<double>(space.global_batch * scenario_.model.seq);
+    const double least = kLeastGain * tokens_per_s;
+    Stages other(scenario_, space, 1, threads_, least > 0 ? tokens / least : kNoCap);
+    if (pricers_) pricers_->take_back_all();
+    other.pricers_ = pricers_;
+    TPSIM_TRY(SearchResult found, other.best({}));
+    if (!found.plans.empty() && found.plans.front().predicted.tokens_per_s >= least) {
+      faster = std::move(found.plans.front());
+    }
+    return faster;
+  }
+
  private:
   SearchPass& first() {
-    if (!pricers_) pricers_.emplace(scenario_);
-    if (!first_) first_.emplace(*pricers_, space_, top_);
+    if (!pricers_) pricers_ = std::make_shared<PricerPool>(scenario_);
+    if (!first_) first_.emplace(*pricers_, space_, top_, cap_);
     return *first_;
   }
 
@@ -127,7 +150,7 @@ class StagedSearch::Stages {
     found.offload_left_out = space_.objective == Objective::kMemory && !found.plans.empty();
     if (found.offload_left_out) return found;
     const auto wanted = static_cast<std::size_t>(std::max(1, top_));
-    const double cap = found.plans.size() < wanted ? kNoCap : found.scores.back();
+    const double cap = found.plans.size() < wanted ? cap_ : found.scores.back();
     TPSIM_TRY(SearchResult second_found, second(cap).best(progress, threads_));
     return merged(std::move(found), std::move(second_found), wanted);
   }
@@ -147,7 +170,8 @@ class StagedSearch::Stages {
   Scenario scenario_;
   SearchSpace space_, offloaded_space_;
   int top_, threads_;
-  std::optional<PricerPool> pricers_;
+  double cap_;
+  std::shared_ptr<PricerPool> pricers_;
   std::optional<SearchPass> first_, second_;
   SlowGroups slow_;                   // of the second pass
   bool fits_without_offload_ = true;  // until a pass finds no plan
@@ -169,6 +193,9 @@ Result<SearchResult> StagedSearch::front(const Progress& progress) {
 std::vector<std::int64_t> StagedSearch::tp_degrees() const { return stages_->tp_degrees(); }
 Result<SearchResult> StagedSearch::best_of_tp(std::int64_t tp, int top, const Progress& progress) {
   return stages_->best_of_tp(tp, top, progress);
+}
+Result<std::optional<PlannedRun>> StagedSearch::faster_batch(double tokens_per_s) {
+  return stages_->faster_batch(tokens_per_s);
 }
 
 }  // namespace tpsim
