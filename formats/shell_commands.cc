@@ -170,11 +170,8 @@ void ShellInterpreter::write_document(const ShellCommand& command, std::string t
 
 void ShellInterpreter::write_printed(const ShellCommand& command, const std::string& target) {
   if (command.words.empty() || command.words.front() != "echo") return;
-  std::string text;
-  for (std::size_t i = 1; i < command.words.size(); ++i) {
-    if (i > 1 || !command.words[i].starts_with('-')) text += command.words[i] + " ";
-  }
-  if (afford(text.size())) script_.files[plain_path(without_marks(target))] += text + "\n";
+  const std::string text = echoed(command.words) + "\n";
+  if (afford(text.size())) script_.files[plain_path(without_marks(target))] += text;
 }
 
 // Runs a file that the script has written, for "torchrun --no-python bash FILE". The words before

@@ -199,9 +199,9 @@ void ShellVariables::expand_braces(std::string_view inside, bool quoted, Expansi
 void ShellVariables::put_backquoted(std::string_view word, std::size_t& at, bool quoted,
                                     Expansion& out) {
   const std::size_t end = std::min(word.find('`', at + 1), word.size());
-  const auto path = printed_text(word.substr(at + 1, end - at - 1));
+  const auto printed = printed_text(word.substr(at + 1, end - at - 1));
   const std::string inside(word.substr(at + 1, end - at - 1));
-  out.put(path ? *path : unset("$(" + inside + ")"), quoted || !path);
+  out.put(printed ? *printed : unset("$(" + inside + ")"), quoted || !printed);
   at = std::min(end + 1, word.size());
 }
 
@@ -225,8 +225,7 @@ void ShellVariables::expand_dollar(std::string_view word, std::size_t& at, bool 
   } else if (rest.starts_with('(')) {
     const std::size_t length = up_to('(', ')');
     const std::string_view inside = rest.substr(1, length < 2 ? 0 : length - 2);
-    auto printed = printed_text(inside);
-    if (!printed) printed = printed_document(inside);
+    const auto printed = printed_text(inside);
     if (printed) out.put(*printed, quoted);
     if (!printed) out.put(unset("$" + std::string(rest.substr(0, length))), true);
     at += 1 + length;
@@ -314,17 +313,6 @@ std::string ShellVariables::expanded_text(std::string_view word) {
   Expansion out;
   expand_into(word, true, out);
   return joined_text(out.fields, " ", [](const std::string& field) { return field; });
-}
-
-std::optional<std::string> ShellVariables::printed_document(std::string_view inside) {
-  const auto tokens = shell_tokens(inside, "");
-  const bool prints = tokens.ok() && tokens->size() >= 2 && tokens->front().text == "cat" &&
-                      (*tokens)[1].is_document;
-  if (!prints) return std::nullopt;
-  const ShellToken& document = (*tokens)[1];
-  std::string text = document.is_expanded ? expanded_document(document.text) : document.text;
-  while (text.ends_with('\n')) text.pop_back();
-  return text;
 }
 
 std::string ShellVariables::expanded_document(std::string_view text) {

@@ -1,5 +1,8 @@
-// Expands the output of commands in $(): paths that a script derives from its own location, echo
-// and expr. The script's folder and the working directory are both ".".
+// Expands the output of commands in $(): paths that a script derives from its own location, echo,
+// expr and here-documents. The script's folder and the working directory are both ".".
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <filesystem>
 
 #include "core/base/text.h"
@@ -26,11 +29,12 @@ std::string base_of(const std::string& path, const std::string& ending) {
   return base;
 }
 
-std::string joined_text(const std::vector<std::string>& words) {
-  return tpsim::joined_text(words, " ", [](const std::string& word) { return word; });
-}
-
 }  // namespace
+
+std::string echoed(const std::vector<std::string>& words) {
+  const bool has_option = words.size() > 1 && words[1].starts_with('-');
+  return fmt::format("{}", fmt::join(words.begin() + (has_option ? 2 : 1), words.end(), " "));
+}
 
 std::string plain_path(std::string_view path) {
   std::string plain = fs::path(path).lexically_normal().generic_string();
@@ -43,6 +47,12 @@ std::optional<std::string> ShellVariables::printed_text(std::string_view inside)
   if (depth_ >= kDeepestFolders) return std::nullopt;
   const auto tokens = shell_tokens(inside, "");
   if (!tokens.ok()) return std::nullopt;
+  if (tokens->size() >= 2 && tokens->front().text == "cat" && (*tokens)[1].is_document) {
+    const ShellToken& document = (*tokens)[1];
+    std::string text = document.is_expanded ? expanded_document(document.text) : document.text;
+    while (text.ends_with('\n')) text.pop_back();
+    return text;
+  }
   std::string folder = ".";  // working directory of the next command
   std::vector<std::string> words;
   std::optional<std::string> printed;
@@ -62,11 +72,12 @@ std::optional<std::string> ShellVariables::printed_text(std::string_view inside)
     } else if (name == "basename" && (words.size() == 2 || words.size() == 3)) {
       printed = base_of(words[1], words.size() == 3 ? words[2] : "");
     } else if (name == "expr") {
-      const auto value = arithmetic(joined_text({words.begin() + 1, words.end()}));
+      const auto value =
+          arithmetic(fmt::format("{}", fmt::join(words.begin() + 1, words.end(), " ")));
       if (!value) return false;
       printed = std::to_string(*value);
     } else if (name == "echo") {
-      printed = joined_text({words.begin() + 1, words.end()});
+      printed = echoed(words);
     } else {
       return false;
     }

@@ -80,11 +80,9 @@ class ShellVariables {
   void expand_dollar(std::string_view word, std::size_t& at, bool quoted, Expansion& out);
   void expand_braces(std::string_view inside, bool quoted, Expansion& out);
   // Returns the output of a command in $() that prints the path of the script's own folder or
-  // files (pwd, dirname, basename, realpath, readlink, and cd before pwd), of expr or of echo.
-  // Nothing for other commands.
+  // files (pwd, dirname, basename, realpath, readlink, and cd before pwd), of expr, of echo or of
+  // "cat <<EOF". Nothing for other commands.
   std::optional<std::string> printed_text(std::string_view inside);
-  // Returns the text of "cat <<EOF" in $(). Nothing for other commands.
-  std::optional<std::string> printed_document(std::string_view inside);
   void put_backquoted(std::string_view word, std::size_t& at, bool quoted, Expansion& out);
   void put_variable(const std::string& name, bool quoted, Expansion& out);
   void expand_quoted(std::string_view word, std::size_t& at, Expansion& out);
@@ -102,6 +100,9 @@ class ShellVariables {
   int taken_from_outside_ = 0;
   int depth_ = 0;
 };
+
+// Returns what "echo" prints, without the line break. `words` begins with the command.
+std::string echoed(const std::vector<std::string>& words);
 
 // Normalizes a path, so that all spellings of a path give the same text: "./conf/../ds.json" gives
 // "ds.json". The folder itself is ".".

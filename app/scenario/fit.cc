@@ -302,8 +302,7 @@ std::string misfit_text(const Prediction& predicted, double most_chance) {
   }
   return fmt::format(
       "runs out of memory with a probability of {:.3g} %, more than the accepted {:.3g} %: it "
-      "needs "
-      "{} of {} GiB",
+      "needs {} of {} GiB",
       100 * predicted.p_oom, 100 * most_chance, gib_text(predicted.peak),
       gib_text(predicted.capacity));
 }

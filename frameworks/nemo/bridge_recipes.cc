@@ -34,10 +34,6 @@ void add_hub_experts(std::vector<FlatSetting>& settings) {
   }
 }
 
-bool is_on(const std::vector<FlatSetting>& settings, std::string_view key) {
-  return setting_value(settings, key) == "true";
-}
-
 // Converts a PyTorch dtype such as "torch.bfloat16" to the name in Megatron's options.
 std::string dtype_word(const std::string& value) {
   constexpr std::pair<std::string_view, std::string_view> kDtypes[] = {
@@ -92,12 +88,12 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
         "the recipe keeps multi-token prediction layers in 16 bits; they are predicted in the "
         "format of the other layers");
   }
-  const FlatSetting* const backend = find_setting(settings, "model.dsa_kernel_backend");
-  if (backend != nullptr && !backend->value.empty() && backend->value != "none") {
+  const std::string backend = setting_value(settings, "model.dsa_kernel_backend", "none");
+  if (backend != "none") {
     notes.push_back(
         fmt::format("sparse attention is predicted from its bytes and FLOPs, whatever "
                     "dsa_kernel_backend is ({})",
-                    backend->value));
+                    backend));
   }
   std::erase_if(settings,
                 [](const FlatSetting& one) { return one.key == "model.dsa_kernel_backend"; });

@@ -14,10 +14,8 @@ namespace {
 void add_p2p_overlap(std::vector<FlatSetting>& settings) {
   constexpr const char* kStated = "comm_overlap.overlap_p2p_comm";
   if (has_key(settings, kStated)) return;
-  const FlatSetting* const virtual_stages =
-      find_setting(settings, "model.virtual_pipeline_model_parallel_size");
-  const bool is_interleaved =
-      virtual_stages != nullptr && !matches_any(virtual_stages->value, "1 none");
+  const bool is_interleaved = !matches_any(
+      setting_value(settings, "model.virtual_pipeline_model_parallel_size", "none"), "1 none");
   std::erase_if(settings,
                 [](const FlatSetting& one) { return one.key == "model.overlap_p2p_comm"; });
   settings.push_back({kStated, is_interleaved ? "true" : "false", 0});
@@ -28,8 +26,8 @@ void add_p2p_overlap(std::vector<FlatSetting>& settings) {
 void add_comm_overlap(std::vector<FlatSetting>& settings) {
   if (!has_key(settings, fmt::format("comm_overlap.{}", kMadeBy))) return;
   add_p2p_overlap(settings);
-  const auto is_on = [&](std::string_view key) { return setting_value(settings, key) == "true"; };
-  const bool has_fsdp = is_on("ddp.use_megatron_fsdp") || is_on("dist.use_megatron_fsdp");
+  const bool has_fsdp =
+      is_on(settings, "ddp.use_megatron_fsdp") || is_on(settings, "dist.use_megatron_fsdp");
   if (setting_value(settings, "ddp.use_distributed_optimizer") == "false" && !has_fsdp) {
     // The section has no effect.
     std::erase_if(settings, [](const FlatSetting& one) {

@@ -1,6 +1,7 @@
 // Imports settings of Megatron-Bridge or NeMo: NemoRun is the state of such an import.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "formats/settings_text.h"
@@ -8,6 +9,11 @@
 #include "frameworks/launch/launch_files.h"
 
 namespace tpsim {
+
+// Whether the settings have this key with the value true.
+inline bool is_on(const std::vector<FlatSetting>& settings, std::string_view key) {
+  return setting_value(settings, key) == "true";
+}
 
 struct NemoRun {
   LaunchFile file;
