@@ -161,10 +161,22 @@ Result<fs::path> find_assumptions(const Catalogue& catalogue, std::string_view n
   return catalogue.directory() / "campaigns" / (names[index] + ".json");
 }
 
-std::string assumptions_name_of(std::string_view cluster) {
-  constexpr std::string_view kOneNode = "-node";
-  if (cluster.ends_with(kOneNode)) cluster.remove_suffix(kOneNode.size());
-  return std::string(cluster);
+std::string assumptions_name_of(const Catalogue& catalogue, std::string_view cluster,
+                                std::string_view profile) {
+  const std::vector<std::string> names = assumption_names(catalogue);
+  const auto own_name = [&](std::string_view of) -> std::string {
+    constexpr std::string_view kOneNode = "-node";
+    if (of.ends_with(kOneNode)) of.remove_suffix(kOneNode.size());
+    return std::find(names.begin(), names.end(), of) == names.end() ? "" : std::string(of);
+  };
+  std::string found = own_name(cluster);
+  for (const std::string& other : catalogue.list(CatalogueKind::kClusters)) {
+    if (!found.empty()) break;
+    const Result<ClusterSpec> spec = catalogue.load_cluster(other);
+    const bool is_usual = spec.ok() && spec->profile == profile && !spec->usual_for.empty();
+    if (is_usual) found = own_name(other);
+  }
+  return found;
 }
 
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path) {

@@ -85,9 +85,10 @@ std::vector<std::string> assumption_names(const Catalogue& catalogue);
 // Resolves a name in data/campaigns/ or the path of a file (contains '/' or ends in ".json").
 Result<std::filesystem::path> find_assumptions(const Catalogue& catalogue,
                                                std::string_view name_or_path);
-// Returns the name of the assumptions that belong to a cluster of the catalogue: the cluster's name
-// without "-node" (data/README.md). Clusters that are given as a file have no assumptions.
-std::string assumptions_name_of(std::string_view cluster);
+// Returns the name of the assumptions for a cluster: the cluster's name without "-node", or else
+// that of a cluster that is usual for its GPU (ClusterSpec::usual_for). Empty if neither exists.
+std::string assumptions_name_of(const Catalogue& catalogue, std::string_view cluster,
+                                std::string_view profile);
 Result<Assumptions> load_assumptions(const Catalogue& catalogue, std::string_view name_or_path);
 
 }  // namespace tpsim

@@ -111,6 +111,9 @@ struct Campaign {
   std::string spare_nodes_source;
   std::int64_t spare_nodes_wanted = 0;  // spare nodes that suffice 99 % of the time
   CampaignCost cost;
+
+  // Returns the price with spare nodes of a run that takes `wall`.
+  double usd_of(Seconds wall) const { return cost.usd * (wall / time.wall()); }
 };
 
 // Error if `spare` exceeds the number of nodes that the plan leaves unused.
@@ -126,17 +129,17 @@ Result<Campaign> plan_campaign(const Scenario& scenario, const Plan& plan,
 // Returns the number of nodes that the plan's GPUs occupy.
 std::int64_t nodes_of(const ClusterSpec& cluster, const Plan& plan);
 
-// The best plan after a permanent loss of nodes.
+// The plan with the most tokens/s after a permanent loss of nodes.
 struct Replanned {
   std::int64_t lost_nodes = 0;
-  std::vector<PlannedRun> best;  // one plan; empty if none fits
-  // Plan on all remaining GPUs with another global batch; see faster_batch().
-  std::optional<PlannedRun> other_batch;
+  std::optional<PlannedRun> best;  // empty if no plan fits
 };
 
-// Finds the best plan after a loss of 1 to `most_lost` nodes, with the search of space_around(), as
-// `tpsim plan FILE --gpus N` does. A plan may leave nodes idle: for each loss,
-// all node counts from the remaining nodes down to 3/4 of them are tried.
+// Finds the plan with the most tokens/s after a loss of 1 to `most_lost` nodes, with the search of
+// space_around(). A plan may leave nodes idle: all node counts are tried from the remaining nodes
+// down to 3/4 of the nodes that remain after `most_lost`, except those on which a GPU would have to
+// be over 2 % faster than in the plans so far. The global batch is that of the plan, or
+// the near one that the GPUs divide (divisible_batch()). Tokens/s never rise with more lost nodes.
 Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
                                       std::int64_t most_lost,
                                       const std::function<void(double)>& progress);

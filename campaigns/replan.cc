@@ -2,19 +2,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include "campaigns/campaign.h"
-#include "plans/search/search.h"
 #include "plans/search/staged_search.h"
+#include "plans/search/usual_batch.h"
+#include "sim/step/simulate.h"
 
 namespace tpsim {
 namespace {
 
-SearchSpace space_of(const Plan& plan, std::int64_t gpus) {
-  SearchSpace space = space_around(plan);
-  space.gpus = gpus;
-  return space;
-}
+// Numbers of nodes are skipped if their GPUs would have to be more than this times as fast as the
+// fastest so far.
+constexpr double kMostGain = 1.02;
 
 }  // namespace
 
@@ -28,33 +29,42 @@ Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan
                      "--lost-nodes",
                      nodes > 1 ? fmt::format("give 1 to {}", nodes - 1) : "the plan uses one node");
   }
-  const auto least_for = [&](std::int64_t lost) {
-    return std::max<std::int64_t>(1, (nodes - lost) * 3 / 4);
-  };
-  // All rows of the table share one search per number of nodes.
-  const std::int64_t least = least_for(most_lost);
-  std::vector<std::vector<PlannedRun>> found(
-      static_cast<std::size_t>(nodes));  // by number of nodes used
-  for (std::int64_t used = nodes - 1; used >= least; --used) {
-    TPSIM_TRY(SearchResult result, search(scenario, space_of(plan, used * node), 1, {}));
-    found[static_cast<std::size_t>(used)] = std::move(result.plans);
-    if (progress) progress(static_cast<double>(nodes - used) / static_cast<double>(nodes - least));
-  }
-  std::vector<Replanned> table;
-  for (std::int64_t lost = 1; lost <= most_lost; ++lost) {
-    Replanned row{lost, {}, {}};
-    for (std::int64_t used = nodes - lost; used >= least_for(lost); --used) {
-      const std::vector<PlannedRun>& plans = found[static_cast<std::size_t>(used)];
-      if (plans.empty()) continue;
-      const bool better =
-          row.best.empty() || plans.front().predicted.step < row.best.front().predicted.step;
-      if (better) row.best = {plans.front()};
+  StagedSearch search(scenario, space_around(plan), 1);
+  std::optional<PlannedRun> best;  // of the node counts so far
+  TPSIM_TRY(const Prediction own, simulate(scenario, plan));
+  double speed = own.tokens_per_s / static_cast<double>(gpu_count(plan));  // of a GPU, the most
+  const auto try_nodes = [&](std::int64_t used) -> Status {
+    const std::int64_t gpus = used * node;
+    const double hoped = kMostGain * speed * static_cast<double>(gpus);
+    if (best && hoped < best->predicted.tokens_per_s) return Ok{};
+    for (const std::int64_t batch :
+         std::set{plan.global_batch, divisible_batch(plan.global_batch, gpus)}) {
+      TPSIM_TRY(std::optional<PlannedRun> found,
+                search.best_with(gpus, batch, best ? best->predicted.tokens_per_s : 0));
+      if (!found) continue;
+      best = std::move(found);
+      speed = std::max(speed, best->predicted.tokens_per_s / static_cast<double>(gpus));
     }
-    TPSIM_TRY(row.other_batch,
-              StagedSearch(scenario, space_of(plan, (nodes - lost) * node), 1)
-                  .faster_batch(row.best.empty() ? 0 : row.best.front().predicted.tokens_per_s));
-    table.push_back(std::move(row));
+    return Ok{};
+  };
+  const std::int64_t left = nodes - most_lost;
+  const std::int64_t least = std::max<std::int64_t>(1, left * 3 / 4);
+  const auto show = [&](std::int64_t done) {
+    if (progress) progress(static_cast<double>(done) / static_cast<double>(nodes - least));
+  };
+  // Every loss has the node counts that remain after the largest loss. Their best plan limits the
+  // searches with more nodes.
+  for (std::int64_t used = left; used >= least; --used) {
+    TPSIM_TRY_STATUS(try_nodes(used));
+    show(left - used + 1);
   }
+  std::vector<Replanned> table = {{most_lost, best}};
+  for (std::int64_t lost = most_lost - 1; lost >= 1; --lost) {
+    TPSIM_TRY_STATUS(try_nodes(nodes - lost));
+    table.push_back({lost, best});
+    show(nodes - lost - least + 1);
+  }
+  std::reverse(table.begin(), table.end());
   return table;
 }
 

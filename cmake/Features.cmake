@@ -5,7 +5,7 @@
 # A found part sets TPSIM_HAS_<NAME>, with which folders select source files, and an imported target
 # tpsim_<name> to link. TPSIM_STATE_<NAME> describes the result for Summary.cmake.
 
-set(TPSIM_FEATURES BLAS MPI CUDA GUI WEB SQLITE)
+set(TPSIM_FEATURES BLAS MPI CUDA GUI WEB)
 
 # tpsim_feature(<NAME> <description> <packages> <find function>)
 # The find function sets <NAME>_FOUND_AS to a text with the version, or <NAME>_MISSING to a reason.
@@ -123,26 +123,6 @@ function(tpsim_find_gui)
   set(GUI_FOUND_AS "Dear ImGui ${TPSIM_IMGUI_VERSION}" PARENT_SCOPE)
 endfunction()
 
-function(tpsim_find_sqlite)
-  if(EMSCRIPTEN)
-    set(SQLITE_MISSING "pages read no reports" PARENT_SCOPE)
-    return()
-  endif()
-  find_package(SQLite3 3.36 QUIET)
-  if(NOT SQLite3_FOUND)
-    set(SQLITE_MISSING "SQLite is not here" PARENT_SCOPE)
-    return()
-  endif()
-  set(library "${SQLite3_LIBRARIES}")
-  if(TPSIM_STATIC)
-    tpsim_sqlite_without_extensions("${library}" library)
-  endif()
-  add_library(tpsim_sqlite INTERFACE IMPORTED GLOBAL)
-  target_include_directories(tpsim_sqlite INTERFACE "${SQLite3_INCLUDE_DIRS}")
-  target_link_libraries(tpsim_sqlite INTERFACE "${library}")
-  set(SQLITE_FOUND_AS "SQLite ${SQLite3_VERSION}" PARENT_SCOPE)
-endfunction()
-
 include(Cuda)
 include(Web)
 tpsim_feature(BLAS "fast matrix products on the CPU" "libdnnl-dev or libopenblas-dev" tpsim_find_blas)
@@ -150,7 +130,6 @@ tpsim_feature(MPI "ranks as processes" "libopenmpi-dev and openmpi-bin" tpsim_fi
 tpsim_feature(CUDA "the CUDA device" "CUDA Toolkit 12.0 or newer from NVIDIA" tpsim_find_cuda)
 tpsim_feature(GUI "the window" "pkg-config, libimgui-dev, libglfw3-dev, libpng-dev and fonts-inter" tpsim_find_gui)
 tpsim_feature(WEB "pages for browsers" "tools/install_packages.sh --web" tpsim_find_web)
-tpsim_feature(SQLITE "reports of Nsight Systems" "libsqlite3-dev" tpsim_find_sqlite)
 # Python writes two files of the Python package. Prefers the python3 in PATH to the newest python3.X
 # of a version manager.
 set(Python3_FIND_STRATEGY LOCATION)

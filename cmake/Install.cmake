@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/tpsim")
 set(library_parts core kernels ranks reference_model costs lowering sim plans campaigns formats frameworks evidence
-  nsys_reports app answers)
+  app answers)
 
 install(TARGETS tpsim RUNTIME)
 if(TARGET tpsim-mpi)

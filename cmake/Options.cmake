@@ -4,9 +4,22 @@ target_include_directories(tpsim_options INTERFACE "${PROJECT_SOURCE_DIR}")
 target_compile_options(tpsim_options INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion>
   # GCC 12 warns about std::string's own operator+ (GCC bug 105651).
-  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>)
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
+  # Objects, and messages of failed checks, do not depend on the place of the checkout.
+  $<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 if(TPSIM_WERROR)
   target_compile_options(tpsim_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror>)
+endif()
+
+# ccache, if installed, serves objects that another checkout or branch has compiled: paths below the
+# checkout are hashed relative to its root.
+find_program(TPSIM_CCACHE ccache)
+mark_as_advanced(TPSIM_CCACHE)
+if(TPSIM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  foreach(language C CXX CUDA)
+    set(CMAKE_${language}_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}" CCACHE_NOHASHDIR=1 "${TPSIM_CCACHE}")
+  endforeach()
 endif()
 
 # Predictions must be equal on every machine (tests/sample). On processors with fused multiply-add,

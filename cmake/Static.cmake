@@ -1,6 +1,5 @@
 # TPSIM_STATIC: a single file that runs on any Linux of its architecture, without shared libraries.
-# Debian has static libraries of libyaml, zlib and SQLite; fmt and toml++ are compiled in as
-# headers.
+# Debian has static libraries of libyaml and zlib; fmt and toml++ are compiled in as headers.
 option(TPSIM_STATIC "link the program statically" OFF)
 if(NOT TPSIM_STATIC)
   return()
@@ -22,17 +21,4 @@ function(tpsim_add_headers target header definition)
   add_library(${target} INTERFACE IMPORTED GLOBAL)
   target_include_directories(${target} INTERFACE "${${folder}}")
   target_compile_definitions(${target} INTERFACE ${definition})
-endfunction()
-
-# Debian's SQLite can load extensions by dlopen(), which tpsim does not use. A copy of the static
-# library calls evidence/logs/sqlite_without_extensions.cc instead.
-function(tpsim_sqlite_without_extensions archive result)
-  set(copy "${PROJECT_BINARY_DIR}/libsqlite3_without_extensions.a")
-  set(renamed "")
-  foreach(symbol IN ITEMS dlopen dlsym dlclose dlerror)
-    list(APPEND renamed "--redefine-sym" "${symbol}=tpsim_no_${symbol}")
-  endforeach()
-  execute_process(COMMAND "${CMAKE_OBJCOPY}" ${renamed} "${archive}" "${copy}"
-                  COMMAND_ERROR_IS_FATAL ANY)
-  set(${result} "${copy}" PARENT_SCOPE)
 endfunction()

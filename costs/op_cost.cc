@@ -61,7 +61,14 @@ OpPrice OpCostModel::price(const OpRecord& op) const {
 }
 
 double OpCostModel::attention_speed(AttentionKernel kernel) const {
+  // Forward and backward of FlexAttention over FlashAttention 2: 1.45 and 0.87 on an A6000
+  // (pytorch/pytorch pull request 137036). Triton generates code for newer matrix units, which
+  // FlashAttention 2 does not use: FlashAttention 4 takes 1/2.4 and 1/2.1 of its time on GB200
+  // (pytorch.org, FlexAttention with a FlashAttention-4 backend, 2026).
+  constexpr double kFlexOverFlash2 = 0.9, kFlexOverBest = 0.46;
   switch (kernel) {
+    case AttentionKernel::kFlex:
+      return std::max(kFlexOverFlash2 * model_.attention_speeds.flash2, kFlexOverBest);
     case AttentionKernel::kFlash1: return model_.attention_speeds.flash1;
     case AttentionKernel::kFlash2: return model_.attention_speeds.flash2;
     case AttentionKernel::kFlash3: return model_.attention_speeds.flash3;

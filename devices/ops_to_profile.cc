@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/plan/rank_layout.h"
-#include "lowering/trace/trace.h"
+#include "lowering/trace/rank_trace.h"
 
 namespace tpsim::app {
 namespace {

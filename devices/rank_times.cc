@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "lowering/trace/rank_trace.h"
+
 namespace tpsim::app {
 
 StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int64_t rank) {

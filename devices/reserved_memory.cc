@@ -9,7 +9,7 @@
 #include "kernels/block_cache.h"
 #include "kernels/flash_memory.h"
 #include "kernels/memory_cache.h"
-#include "lowering/trace/trace.h"
+#include "lowering/trace/rank_trace.h"
 #include "reference_model/layers/rotary_table.h"
 #include "reference_model/parallel/process_groups.h"
 

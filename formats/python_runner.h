@@ -11,9 +11,10 @@
 
 namespace tpsim {
 
-// Runs tpsim_recipes with these arguments and returns the JSON that it prints. kMissing without
-// python3.
-Result<std::string> output_of_recipes(std::vector<std::string> words);
+// Runs tpsim_recipes, or one of its modules, with these arguments and returns the JSON that it
+// prints. kMissing without python3.
+Result<std::string> output_of_recipes(std::vector<std::string> words,
+                                      const std::string& module = "tpsim_recipes");
 // Returns the options of tpsim_recipes that name source folders of frameworks.
 inline std::vector<std::string> checkout_words(const std::vector<std::string>& checkouts) {
   std::vector<std::string> words;

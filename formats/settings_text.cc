@@ -8,7 +8,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 
 namespace tpsim {
 namespace {

@@ -27,7 +27,9 @@ std::string place_of(const std::string& file, int line);
 // Parses the file by its extension; a file with an unknown extension is parsed as YAML. A syntax
 // error has a line number.
 Result<std::vector<FlatSetting>> flat_settings(const LaunchFile& file);
-Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file);
+// Texts of several lines are empty unless `keeps_texts`: settings of a plan have one line.
+Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file,
+                                           bool keeps_texts = false);
 Result<std::vector<FlatSetting>> flat_toml(std::string_view text, const std::string& file);
 
 // Key that states the Python class or function which creates a section.
@@ -77,7 +79,7 @@ class FlatReader {
 //
 // `given` contains environment variables and settings. A name that no ${...} refers to sets the
 // setting with that key. A reference to an unknown name stays in the value, marked by kUnset
-// (formats/shell_words.h).
+// (formats/unset_marks.h).
 std::vector<FlatSetting> with_values(std::vector<FlatSetting> settings,
                                      const std::map<std::string, std::string>& given);
 

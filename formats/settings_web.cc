@@ -5,7 +5,7 @@
 
 namespace tpsim {
 
-Result<std::vector<FlatSetting>> flat_yaml(std::string_view, const std::string& file) {
+Result<std::vector<FlatSetting>> flat_yaml(std::string_view, const std::string& file, bool) {
   return Error{ErrorKind::kMissing, "the web page cannot read YAML files; the program tpsim can",
                file, ""};
 }
@@ -15,7 +15,7 @@ Result<std::vector<FlatSetting>> flat_toml(std::string_view, const std::string& 
                file, ""};
 }
 
-Result<std::string> output_of_recipes(std::vector<std::string>) {
+Result<std::string> output_of_recipes(std::vector<std::string>, const std::string&) {
   return Error{ErrorKind::kMissing, "the web page cannot run Python files; the program tpsim can",
                "", ""};
 }

@@ -86,8 +86,8 @@ bool is_plain(const yaml_node_t& node) { return node.data.scalar.style == YAML_P
 
 class YamlFlattener {
  public:
-  YamlFlattener(yaml_document_t& document, const std::string& file)
-      : document_(document), file_(file) {}
+  YamlFlattener(yaml_document_t& document, const std::string& file, bool keeps_texts)
+      : document_(document), file_(file), keeps_texts_(keeps_texts) {}
 
   Status flatten(const yaml_node_t& node, const std::string& key, int depth = 0) {
     TPSIM_TRY_STATUS(count(node, depth));
@@ -134,8 +134,7 @@ class YamlFlattener {
                  "write the value without a tag");
   }
 
-  // Adds the scalar as a setting. Texts of several lines are skipped, because they never affect a
-  // plan.
+  // Adds the scalar as a setting. The text of several lines is empty unless keeps_texts is set.
   Status put(const yaml_node_t& node, const std::string& key) {
     std::string value = text_of(node);
     if (key.empty() && !value.empty()) {
@@ -144,7 +143,7 @@ class YamlFlattener {
     if (is_plain(node)) {
       if (value.empty()) return Ok{};
       if (value == "null" || value == "~" || value == "None") value.clear();
-    } else if (node.start_mark.line != node.end_mark.line) {
+    } else if (!keeps_texts_ && node.start_mark.line != node.end_mark.line) {
       value.clear();
     }
     out.push_back({key, std::move(value), line_of(node)});
@@ -185,16 +184,18 @@ class YamlFlattener {
 
   yaml_document_t& document_;
   const std::string& file_;
+  const bool keeps_texts_;
   std::size_t values_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file) {
+Result<std::vector<FlatSetting>> flat_yaml(std::string_view text, const std::string& file,
+                                           bool keeps_texts) {
   TPSIM_TRY_STATUS(check_nesting(text, file));
   YamlParser parser(text);
   TPSIM_TRY_STATUS(parser.load(file));
-  YamlFlattener flattener(parser.document(), file);
+  YamlFlattener flattener(parser.document(), file, keeps_texts);
   const yaml_node_t* root = yaml_document_get_root_node(&parser.document());
   if (root == nullptr) return std::move(flattener.out);
   TPSIM_TRY_STATUS(flattener.flatten(*root, ""));

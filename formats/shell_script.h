@@ -1,53 +1,70 @@
-// Determines the commands that a shell script would run, without running any program.
+// The commands that a shell script starts.
 //
-// The script is interpreted from top to bottom, with variables, arrays, defaults, functions,
-// here-documents, eval and bash -c. Conditions on strings and numbers are evaluated, and sourced
-// files are read. Loops run only their first iteration. If a condition depends on files or
-// programs, no branch is taken.
+// A text of plain words is read without bash. Any other script runs under bash, in a jail in which
+// stubs stand for all programs that it could start (python/tpsim_recipes/shell.py).
 #pragma once
 
-#include <functional>
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/base/result.h"
-#include "formats/shell_words.h"
+#include "formats/launch_file.h"
 
 namespace tpsim {
 
 struct ShellCommand {
-  std::vector<std::string> words;  // after expansion
+  std::vector<std::string> words;  // unknown values are marked (formats/unset_marks.h)
+  std::map<std::string, std::string> environment;
+};
+
+// The commands if a value that the script does not state is another one.
+struct ShellVariant {
+  std::string unknown;  // "$NAME", "$(COMMAND)", a command or a path
+  std::string kind;     // "variable", "output", "status" of a command, or "file"
+  std::vector<ShellCommand> commands;
+  std::map<std::string, std::string> files;  // files that the script wrote, by absolute path
+};
+
+struct ShellVariable {
+  std::string name;
+  std::vector<std::string> values;
+  bool is_used = false;  // whether the script expands it
 };
 
 struct ShellScript {
-  std::vector<ShellCommand> commands;        // in the order of execution
-  ShellVariables variables;                  // at the end of the script
-  std::map<std::string, std::string> files;  // files written with here-documents, by name
-  std::map<std::string, std::string> batch;  // #SBATCH --nodes=4: "nodes" -> "4"
-  bool exits = false;                        // the script runs `exit`
-  std::set<std::string> exit_asks;           // unset variables in the last condition before exit
-  std::vector<std::string> missing;          // names of sourced files that were not found
+  std::vector<ShellCommand> commands;  // those that may start a training
+  std::vector<ShellVariant> variants;
+  std::vector<ShellVariable> variables;      // at the end of the script
+  std::map<std::string, std::string> files;  // files that the script wrote, by absolute path
+  std::string folder;                        // working folder at the start; empty if unknown
+  std::vector<std::string> missing;          // sourced files that do not exist
+  std::vector<std::string> asked;            // variables in the last condition of the script
+  std::string not_isolated;  // why the script ran without a jail; empty if it did not
 };
 
-// Reads a sourced file by its path relative to the script's folder. May be empty.
-using ShellFileReader = std::function<Result<std::string>(const std::string&)>;
+struct ShellInputs {
+  std::map<std::string, std::string> given;  // variables and arguments, by --set
+  std::vector<std::string> answers;          // "COMMAND=TEXT", by --answer
+  bool runs = true;                          // false: a script that needs bash is an error
+  bool trusts = false;                       // run without a jail if the kernel forbids it
+  bool runs_python = false;                  // run Python whose output the script uses, by --run
+};
 
 // Key of `given` whose value is all arguments of the script, separated by spaces.
 inline constexpr std::string_view kArguments = "@";
 
-// Interprets a script. `given` contains environment variables, which override the script's
-// assignments, and arguments: key "1" is the first one, kArguments is all of them. `file` is the
-// name for error messages.
-Result<ShellScript> read_shell_script(std::string_view text, const std::string& file,
-                                      const std::map<std::string, std::string>& given = {},
-                                      const ShellFileReader& open = {});
+Result<ShellScript> read_shell_script(const LaunchFile& file, const ShellInputs& inputs);
 
-// read_batch_lines() stores the options of #SBATCH lines in script.batch. set_slurm_variables()
-// sets SLURM_NNODES and related variables from these.
-void read_batch_lines(std::string_view text, ShellScript& script);
-void set_slurm_variables(ShellScript& script);
+// Reads a text of assignments and at most one command, without expansions. Nothing for other texts.
+std::optional<ShellScript> read_plain_script(std::string_view text);
+// Runs any other script.
+Result<ShellScript> run_script(const LaunchFile& file, const ShellInputs& inputs);
+
+// Normalizes a path, so that all spellings of a path give the same text: "./conf/../ds.json" gives
+// "ds.json". The folder itself is ".".
+std::string plain_path(std::string_view path);
 
 }  // namespace tpsim

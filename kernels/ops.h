@@ -80,7 +80,7 @@ struct NormForward {
 struct NormBackward {
   NormKind kind{};
   Tensor dy, x, gain, mean, rstd, residual;
-  Tensor dx, dgain, dbias;  // dgain +=, dbias +=
+  Tensor dx, dgain, dbias;  // dgain +=, dbias +=; undefined if frozen
   float offset = 0;         // added to the gain
   Label label;
 };

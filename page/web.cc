@@ -154,8 +154,8 @@ class Page {
   void write_text() {
     const Answer answer = answer_of(session_.views());
     std::string text;
-    for (const std::string* one :
-         {&answer.use, &answer.limits, &answer.assumed, &answer.others, &answer.setup}) {
+    for (const std::string* one : {&answer.use, &answer.cost, &answer.limits, &answer.assumed,
+                                   &answer.others, &answer.setup}) {
       if (!one->empty()) text += (text.empty() ? "" : "\n") + *one;
     }
     if (text == text_) return;

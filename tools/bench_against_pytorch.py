@@ -3,15 +3,18 @@
 prepare DIR   writes the model and the tokens that both programs train on
 train DIR     trains the model like `tpsim run`; prints a JSON list of {"loss", "step_s"}
 compare DIR   checks that both programs have the same losses; prints the ratio of their step times
+kernels FILE  prints the GEMM kernels of the program tpsim and of PyTorch
 """
 
 import argparse
+import ctypes
 import glob
 import json
 import math
 import os
 import statistics
 import struct
+import subprocess
 import sys
 import time
 
@@ -192,14 +195,44 @@ def compare(shape):
     print(f"  ratio by round: {' '.join(f'{ratio:.2f}' for ratio in by_round)}")
 
 
+# dnnl_cpu_isa_t of oneDNN
+INSTRUCTION_SETS = {0x1: "SSE4.1", 0x3: "AVX", 0x7: "AVX2", 0xF: "AVX2 VNNI", 0x27: "AVX-512", 0x67: "AVX-512 VNNI",
+                    0xE7: "AVX-512 BF16"}
+
+
+def kernel_in(libraries):
+    """Returns the kernels that the first known GEMM library among these paths selects on this processor."""
+    for path in libraries:
+        if "libdnnl" in path:
+            isa = ctypes.CDLL(path).dnnl_get_effective_cpu_isa()
+            return f"oneDNN, {INSTRUCTION_SETS.get(isa, f'instruction set {isa:#x}')}"
+        if "libopenblas" in path:
+            name = ctypes.CDLL(path).openblas_get_corename
+            name.restype = ctypes.c_char_p
+            return f"OpenBLAS, {name().decode()}"
+    return ""
+
+
+def kernels(shape):
+    linked = subprocess.run(["ldd", shape.folder], capture_output=True, text=True, check=False).stdout
+    print("GEMM of tpsim:  ", kernel_in([line.split()[2] for line in linked.splitlines() if " => /" in line]) or "Eigen")
+    torch.ones(2, 2) @ torch.ones(2, 2)
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        mapped = {line.split()[-1] for line in maps}
+    mkl = [line.strip(" -") for line in torch.__config__.show().splitlines() if "Math Kernel Library" in line]
+    capability = torch.backends.cpu.get_cpu_capability() if hasattr(torch.backends, "cpu") else ""
+    print(f"GEMM of PyTorch {torch.__version__}:",
+          ", ".join([*mkl, capability]) if torch.backends.mkl.is_available() else kernel_in(sorted(mapped)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("prepare", "train", "compare"))
+    parser.add_argument("what", choices=("prepare", "train", "compare", "kernels"))
     parser.add_argument("folder")
     for name in ("hidden", "layers", "heads", "seq", "vocab", "batch", "micro_batch", "steps"):
-        parser.add_argument(f"--{name.replace('_', '-')}", type=int, required=True)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=int)
     shape = parser.parse_args()
-    {"prepare": prepare, "train": train, "compare": compare}[shape.what](shape)
+    {"prepare": prepare, "train": train, "compare": compare, "kernels": kernels}[shape.what](shape)
 
 
 if __name__ == "__main__":

@@ -2,22 +2,29 @@
 // simulation, and plans per second relative to Calculon.
 //
 //   tpsim_bench_planner [--repeat N]
+//   tpsim_bench_planner --drawn N [--seed S]
 //
 // Each result is the best of N runs in CPU seconds on one core, which reduces the effect of other
-// programs. Reads the catalogue of data/.
+// programs. With --drawn: N searches over models, clusters, GPU counts, batches and lengths, once
+// each, and their ratio to the search of the first case in the same minute. Reads the catalogue of
+// data/.
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <functional>
+#include <numeric>
+#include <random>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/scenario/catalogue.h"
 #include "plans/search/enumerate.h"
 #include "plans/search/search.h"
+#include "plans/search/usual_batch.h"
 #include "sim/bounds/plan_bounds.h"
 #include "sim/step/step.h"
 
@@ -51,10 +58,11 @@ double best_seconds(int repeat, const std::function<void()>& work) {
   return std::max(best, kLeast);
 }
 
-Result<Scenario> load(const Catalogue& catalogue, const Case& c) {
+Result<Scenario> load(const Catalogue& catalogue, std::string_view model,
+                      std::string_view cluster) {
   Scenario scenario;
-  TPSIM_TRY(scenario.model, catalogue.load_model(c.model));
-  TPSIM_TRY(scenario.cluster, catalogue.load_cluster(c.cluster));
+  TPSIM_TRY(scenario.model, catalogue.load_model(model));
+  TPSIM_TRY(scenario.cluster, catalogue.load_cluster(cluster));
   TPSIM_TRY(scenario.profile, catalogue.load_profile(scenario.cluster.profile));
   TPSIM_TRY(scenario.stack, catalogue.load_stack(scenario.cluster.stack));
   return scenario;
@@ -169,11 +177,78 @@ double peak_megabytes() {
   return static_cast<double>(usage.ru_maxrss) * 1024 / 1e6;
 }
 
+// Returns a power of two times a node, at most 16,384 GPUs.
+std::int64_t drawn_gpus(const ClusterSpec& cluster, std::mt19937_64& random) {
+  const std::int64_t most = std::min<std::int64_t>(16384, cluster.nodes * cluster.gpus_per_node);
+  std::vector<std::int64_t> counts;
+  for (std::int64_t n = cluster.gpus_per_node; n <= most; n *= 2) counts.push_back(n);
+  return counts.empty() ? most : counts[random() % counts.size()];
+}
+
+struct DrawnSearch {
+  std::string name;
+  Scenario scenario;
+  SearchSpace space;
+};
+
+// Half of the searches have the model's own length, and half the default batch.
+Result<DrawnSearch> drawn_search(const Catalogue& catalogue, std::mt19937_64& random) {
+  const auto one_of = [&](CatalogueKind kind) {
+    const std::vector<std::string> names = catalogue.list(kind);
+    return names[random() % names.size()];
+  };
+  const std::string model = one_of(CatalogueKind::kModels);
+  const std::string cluster = one_of(CatalogueKind::kClusters);
+  DrawnSearch drawn;
+  TPSIM_TRY(drawn.scenario, load(catalogue, model, cluster));
+  if (random() % 2 == 0) drawn.scenario.model.seq = std::int64_t{1024} << random() % 6;
+  drawn.space.gpus = drawn_gpus(drawn.scenario.cluster, random);
+  drawn.space.global_batch = random() % 2 == 0
+                                 ? searched_global_batch(drawn.scenario.model, drawn.space.gpus)
+                                 : std::int64_t{64} << random() % 7;
+  drawn.name =
+      fmt::format("{}, {} tokens, {} GPUs of {}, batch {}", model, drawn.scenario.model.seq,
+                  drawn.space.gpus, cluster, drawn.space.global_batch);
+  return drawn;
+}
+
+Status report_drawn(std::int64_t count, std::uint64_t seed) {
+  TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+  TPSIM_TRY(const Scenario first, load(catalogue, kCases[0].model, kCases[0].cluster));
+  const double usual =
+      best_seconds(3, [&] { static_cast<void>(search(first, space_of(kCases[0]), 10, {})); });
+  std::mt19937_64 random(seed);
+  std::vector<double> seconds;
+  for (std::int64_t i = 0; i < count; ++i) {
+    TPSIM_TRY(const DrawnSearch drawn, drawn_search(catalogue, random));
+    std::string outcome;
+    seconds.push_back(best_seconds(1, [&] {
+      const Result<SearchResult> found = search(drawn.scenario, drawn.space, 10, {});
+      outcome = !found.ok() ? "refused"
+                : found->plans.empty()
+                    ? "nothing fits"
+                    : fmt::format("best {:.6f} s", found->plans[0].predicted.step.value());
+    }));
+    fmt::print("{:9.1f} ms  {}: {}\n", seconds.back() * 1e3, drawn.name, outcome);
+  }
+  std::sort(seconds.begin(), seconds.end());
+  const auto quantile = [&](double share) {
+    return seconds[static_cast<std::size_t>(share * static_cast<double>(count - 1))];
+  };
+  fmt::print("{} searches, seed {}: p50 {:.3f} s, p95 {:.3f} s, worst {:.3f} s, mean {:.3f} s\n",
+             count, seed, quantile(0.5), quantile(0.95), quantile(1),
+             std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(count));
+  fmt::print("  relative to {} ({:.1f} ms): {:.1f}, {:.0f}, {:.0f}; peak memory {:.0f} MB\n",
+             kCases[0].model, usual * 1e3, quantile(0.5) / usual, quantile(0.95) / usual,
+             quantile(1) / usual, peak_megabytes());
+  return Ok{};
+}
+
 Status run(int repeat) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   std::vector<Scenario> scenarios;
   for (const Case& c : kCases) {
-    TPSIM_TRY(scenarios.emplace_back(), load(catalogue, c));
+    TPSIM_TRY(scenarios.emplace_back(), load(catalogue, c.model, c.cluster));
     report_whole_search(c, scenarios.back(), repeat);
   }
   fmt::print("peak memory of the searches {:6.1f} MB   goal 100\n", peak_megabytes());
@@ -189,9 +264,15 @@ Status run(int repeat) {
 }  // namespace tpsim
 
 int main(int argc, char** argv) {
-  int repeat = 3;
-  if (argc == 3 && std::strcmp(argv[1], "--repeat") == 0) repeat = std::max(1, std::atoi(argv[2]));
-  const tpsim::Status status = tpsim::run(repeat);
+  long repeat = 3, drawn = 0, seed = 1;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string_view option = argv[i];
+    long& value = option == "--drawn" ? drawn : option == "--seed" ? seed : repeat;
+    value = std::max(1L, std::atol(argv[i + 1]));
+  }
+  const tpsim::Status status = drawn > 0
+                                   ? tpsim::report_drawn(drawn, static_cast<std::uint64_t>(seed))
+                                   : tpsim::run(static_cast<int>(repeat));
   if (status.ok()) return 0;
   fmt::print(stderr, "{}\n", status.error().message);
   return 2;

@@ -16,11 +16,11 @@ import json
 import math
 import statistics
 
-from build_profiles import (AICONFIGURATOR, DATA, FITTED, ROOT, TRANSPOSE_B, MatmulBound, add_held_out,
-                            aligned, best_clock, fit_matmul, groups_by_collective, is_large, members_of_fit,
-                            op_group, order_of, profile_head, rate_in_units, rows_of, slowdown,
-                            text_of, write_or_check)
+from build_profiles import add_held_out, text_of, write_or_check
 from newer_devices import BEST_SUSTAINED, DATASHEET, MEASURED
+from profile_fits import (AICONFIGURATOR, DATA, FITTED, TRANSPOSE_B, MatmulBound, aligned,
+                          best_clock, fit_matmul, groups_by_collective, is_large, members_of_fit,
+                          op_group, order_of, profile_head, rate_in_units, rows_of, slowdown)
 
 KEPT = {"bf16": (700, 150), "fp8": (350, 60), "fp8_block": (350, 60), "nvfp4": (350, 60)}
 HELD_OUT = 60  # held-out rows per GPU and dtype

@@ -9,13 +9,14 @@
 #   ranks     real NCCL between processes on the one GPU
 #   profile   profiles and validates two plans, then others while there is time: OUT/h200.json
 #   speed     steps compared with PyTorch; clocks and power during a minute of GEMMs
+#   node      2, 4 or 8 GPUs: collectives, LLaMA-3-8B in five layouts, a stopped rank
 #   sanitize  the four tools of compute-sanitizer
 # TPSIM_CHECK_SECONDS: time limit of a stage in seconds, default 570.
 # Each stage writes at most five files to OUT: the log of all steps, summary.txt with a line per
 # step, and results. Exit code 1: a step failed. 4: there is no GPU.
 set -uo pipefail
 bundle=$(cd "$(dirname "$0")" && pwd)
-stage=${1:?give a stage: look, kernels, ranks, profile, speed or sanitize}
+stage=${1:?give a stage: look, kernels, ranks, node, profile, speed or sanitize}
 out=${2:?give a folder for the results}
 work=${TPSIM_CHECK_WORK:-/tmp/tpsim_check}  # kept between stages on one machine
 mkdir -p "$out" "$work"
@@ -189,6 +190,36 @@ PLANS
     "${job[@]}" --tp 2 --steps 1000000
 }
 
+# Measures 2, 4 and 8 GPUs of one node, one rank on each. Stops with a message if there is one GPU.
+node() {
+  local gpus ranks name options most=0
+  gpus=$(nvidia-smi -L 2>/dev/null | wc -l)
+  for ranks in 2 4 8; do
+    [ "$ranks" -le "$gpus" ] || break
+    most=$ranks
+    step "collectives_$ranks" 90 "$bundle/gpu_ranks.sh" --node "$ranks" "$bundle/tpsim" profile \
+      --model llama-3-8b --tp "$ranks" --pp 1 --dp 1 --collectives --quick --device cuda \
+      -o "$work/collectives_$ranks.json" && cp "$work/collectives_$ranks.json" "$out/"
+  done
+  [ "$most" -gt 0 ] || { echo "== $gpus GPU: the stage needs at least 2" | tee -a "$log" "$summary"; return; }
+  while read -r name ranks options; do
+    [ "$ranks" -gt 0 ] || ranks=$most
+    # shellcheck disable=SC2086
+    plan_file "node_$name" --cluster dgx-h200-node --model llama-3-8b --micro-batch 1 --global-batch 8 \
+      --attention flash --recompute full ${options//MOST/$ranks} || continue
+    step "node_$name" 60 "$bundle/gpu_ranks.sh" --node "$ranks" "$bundle/tpsim" validate \
+      "$work/node_$name.plan.json" --device cuda --steps 6 --json
+  done <<'PLANS'
+tp2 2 --tp 2 --pp 1 --dp 1
+tp_all 0 --tp MOST --pp 1 --dp 1
+pp2 2 --tp 1 --pp 2 --dp 1
+zero1 0 --tp 1 --pp 1 --dp MOST --zero 1
+zero3 0 --tp 1 --pp 1 --dp MOST --zero 3
+PLANS
+  step node_stopped 60 env TPSIM_TIMEOUT=10 "$bundle/gpu_ranks.sh" --node --stop 2 "$bundle/tpsim" run \
+    --model bloom-560m --device cuda --seq 512 --tp 2 --steps 1000000
+}
+
 profile() {
   local one name spec rank rank_list
   local parts=()
@@ -264,7 +295,7 @@ sanitize() {
 }
 
 case "$stage" in
-  look | kernels | ranks | profile | speed | sanitize) ;;
+  look | kernels | ranks | node | profile | speed | sanitize) ;;
   *) echo "gpu_check.sh: unknown stage $stage" >&2; exit 2 ;;
 esac
 # If nvidia-smi is missing, tpsim decides whether there is a GPU.

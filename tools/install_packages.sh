@@ -24,8 +24,7 @@ tests=(
 optional=(               # found by CMake: tpsim builds without them too
   libdnnl-dev            # faster GEMMs; libopenblas-dev is a slower alternative
   libopenmpi-dev openmpi-bin  # ranks as processes
-  libsqlite3-dev         # reports of Nsight Systems
-  python3                # import tpsim; recipes of NeMo and Megatron-Bridge, which are Python
+  python3                # import tpsim; recipes, memory snapshots, reports of Nsight Systems
 )
 full=(
   pkg-config libimgui-dev libglfw3-dev libpng-dev fonts-inter  # tpsim gui
@@ -41,6 +40,7 @@ ci=(
   shellcheck             # scripts that tpsim export writes
   xvfb libgl1-mesa-dri   # the window on a virtual display
   chromium               # the page in a browser
+  ccache                 # compiles nothing twice
 )
 developer=(
   make                   # the targets of Makefile

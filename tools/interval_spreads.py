@@ -7,10 +7,11 @@ additional spread is therefore fitted so that intervals contain 90 % of the test
 weight for each table. A stack's own test rows are excluded from this fit. Stacks without
 calibration rows use the median of the own spreads of other stacks.
 
-Software without calibration rows (stacks with spread_gpus) has the residual quantiles of its rows in
-the tables of data/strangers and of --runs. Each source counts the same; GPUs that spread_gpus does not
-name count as sources of their own and have a quantile for each end of the interval. The values
-without each source are printed with the rows they hold, for LEFT_OUT in tools/board.py.
+Software without calibration rows has the spreads in core/software/stack_spec.h, by what is unknown of a
+run: nothing else (residual_spread), or that no stack describes its program or one of its settings, or no run
+of such software is of its GPU (other_runs). They are the scales of Student's t with 4 degrees of freedom that
+make the errors most likely, in the tables of data/strangers, data/left_out and --runs, each source counting the same. Memory has one spread. With --write the spreads without each source go to
+data/left_out/spreads.json, for `tools/board.py --left-out`.
 
 Usage: tools/interval_spreads.py BUILD/tpsim [--write] [--runs TABLE.csv...]"""
 import argparse
@@ -22,10 +23,11 @@ import re
 import shutil
 import tempfile
 
-from board import board_rows, is_priced, winkler
+from board import LEFT_OUT, SPREADS, changed_rows, is_priced, merged, source_of, stacks_with
 from write_accuracy import ROOT, rows_of, validated
 
 NORMAL_90 = 1.645
+DEGREES = 4  # of freedom of the errors; 4 is the most likely of 2, 3, 4, 6, 10, 100
 # Two-sided 90 % quantiles of Student's t, by degrees of freedom.
 STUDENT_90 = [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782,
               1.771, 1.761, 1.753, 1.746, 1.740, 1.734, 1.729, 1.725]
@@ -110,94 +112,138 @@ def gap(tables, spread_of, left_out):
     return high
 
 
-def is_named(profile, names):
-    return any(profile.startswith(name) for name in names.split(","))
+def spread_keys(**values):
+    """Returns the spreads of software without calibration rows, 0 where not given."""
+    return {"residual_spread": 0.0, "other_runs": 0.0} | values
 
 
-def uncalibrated_rows(binary, folder, tables):
-    """Returns rows of software without calibration by whether spread_gpus names their GPU, and by
-    source. Their intervals have neither residual_spread nor the spreads of other GPUs."""
-    data = without_residuals(folder)
-    names = {}
-    for path in (data / "stacks").glob("*.json"):
-        stack = json.loads(path.read_text())
-        names[stack["name"]] = stack.pop("spread_gpus", "")
-        path.write_text(json.dumps(stack))
-    profiles = {path.stem: json.loads(path.read_text())["profile"] for path in (data / "clusters").glob("*.json")}
-    rows = {True: {}, False: {}}
+class UnseenRow:
+    """A row of software without calibration rows: its log error, the variance of its interval
+    without the spreads, and whether each of SPREAD_KINDS applies."""
+
+    def __init__(self, row, with_spread):
+        self.source = source_of(row)
+        self.applies = [is_wider(row, other) for other in with_spread]
+        half = math.log(row["high_s"] / row["predicted_step_s"])
+        self.own = (half / NORMAL_90) ** 2
+        self.error = math.log(row["measured_step_s"] / row["predicted_step_s"])
+
+
+SPREAD_KINDS = ("residual_spread", "other_runs")
+
+
+def is_wider(row, other):
+    return other["high_s"] > row["high_s"] * (1 + 1e-9)
+
+
+def unseen_rows(binary, tables):
+    """Returns rows with step times and log errors of memory by source. Each table is priced with
+    the values of LEFT_OUT in tools/board.py."""
+    rows, memory = [], {}
     for table in tables:
-        for row in board_rows(binary, table, env=dict(os.environ, TPSIM_DATA=str(data))):
-            if not is_priced(row) or row["error_pct"] is None or not names.get(row["stack"]):
+        base, *each = (
+            changed_rows(binary, table, merged(LEFT_OUT.get(table.stem, {}), stacks_with(spread_keys(**values))))
+            for values in ({}, *({kind: 1.0} for kind in SPREAD_KINDS)))
+        for row, *others in zip(base, *each):
+            if not is_priced(row) or not any(is_wider(row, other) for other in others):
                 continue
-            known = is_named(profiles.get(row["cluster"], row["cluster"]), names[row["stack"]])
-            source = row["source"].split("@")[0] + ("" if known else " on " + row["gpu"])
-            rows[known].setdefault(source, []).append(row)
-    return rows
+            if row["error_pct"] is not None:
+                rows.append(UnseenRow(row, others))
+            if row["measured_mem_gb"]:
+                memory.setdefault(source_of(row), []).append(math.log(row["measured_mem_gb"] / row["predicted_mem_gb"]))
+    return rows, memory
 
 
-def ends(row, faster, slower):
-    """Returns the interval of a row with additional spreads, as sim/step/interval.cc sets it."""
-    step = row["predicted_step_s"]
-    below, above = 1 - row["low_s"] / step, math.log(row["high_s"] / step)
-    below, above = math.hypot(below, NORMAL_90 * faster), math.hypot(above, NORMAL_90 * slower)
-    low = 1 - below if below <= 0.5 else 0.5 * math.exp((0.5 - below) / 0.5)
-    return low * step, math.exp(above) * step
+def by_source(rows):
+    sources = {}
+    for row in rows:
+        sources.setdefault(row.source, []).append(row)
+    return sources
 
 
-def spread_holding(sources, share, is_inside):
-    """Returns the least spread for which is_inside(row, spread) holds for a share of the rows, with
-    the same weight for each source."""
-    low, high = 0.0, 1.0
+def cost(sources, variances):
+    """Returns the mean over sources of the negative log likelihood of Student's t with DEGREES
+    degrees of freedom; each source counts the same."""
+    total = 0.0
+    for rows in sources.values():
+        for row in rows:
+            variance = row.own + sum(v for v, applies in zip(variances, row.applies) if applies)
+            total += (0.5 * math.log(variance) + (DEGREES + 1) / 2 * math.log1p(row.error ** 2 / (DEGREES * variance))) / len(rows)
+    return total / len(sources)
+
+
+def lowest(function, low, high):
+    """Golden-section search."""
+    ratio = (math.sqrt(5) - 1) / 2
     while high - low > 1e-3:
-        middle = (low + high) / 2
-        held = [sum(is_inside(row, middle) for row in rows) / len(rows) for rows in sources.values()]
-        low, high = (middle, high) if sum(held) / len(held) < share else (low, middle)
-    return round(high, 3)
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if function(left) < function(right) else (left, high)
+    return (low + high) / 2
 
 
-def is_above_low(row, spread):
-    return ends(row, spread, 0)[0] <= row["measured_step_s"]
+def fitted_variances(sources):
+    """Returns the variance that each unknown adds to that of the interval's other causes."""
+    logs = [math.log(0.1 ** 2)] * len(SPREAD_KINDS)
+    change = 1.0
+    while change > 0.01:
+        before = list(logs)
+        for k in range(len(logs)):
+            def along(value, k=k):
+                return cost(sources, [math.exp(v) for v in (*logs[:k], value, *logs[k + 1:])])
+            logs[k] = lowest(along, math.log(1e-8), math.log(4))
+        change = max(abs(a - b) for a, b in zip(before, logs))
+    return [math.exp(v) for v in logs]
 
 
-def is_below_high(row, spread):
-    return row["measured_step_s"] <= ends(row, 0, spread)[1]
+def spreads_of(sources):
+    """Returns the spread for each of SPREAD_KINDS. The half width of an interval is NORMAL_90 times
+    its spread, that of the fitted distribution is its own 90 % quantile: the ratio of both is part
+    of the first spread for the other causes too. The mean of few sources widens each by 1 + 1/n."""
+    variances = fitted_variances(sources)
+    ratio = (STUDENT_90[DEGREES - 1] / NORMAL_90) ** 2
+    counts = [sum(any(row.applies[k] for row in rows) for rows in sources.values()) for k in range(len(SPREAD_KINDS))]
+    own = [sum(row.own for row in rows) / len(rows) for rows in sources.values() if any(row.applies[0] for row in rows)]
+    added = [(ratio - 1) * sum(own) / len(own), 0, 0]
+    return [math.sqrt((ratio * v + more) * (1 + 1 / max(1, n))) for v, more, n in zip(variances, added, counts)]
 
 
-def spreads_of(known, others):
-    """Returns residual_spread, other_gpus_faster and other_gpus_slower."""
-    both = spread_holding(known, 0.9, lambda row, s: is_above_low(row, s) and is_below_high(row, s))
-    sides = [spread_holding(others, 0.95, is_inside) for is_inside in (is_above_low, is_below_high)]
-    return both, *(round(math.sqrt(max(0, side ** 2 - both ** 2)), 3) for side in sides)
+def memory_spread(sources):
+    """Returns the spread of memory errors in the same way; they have no other causes."""
+    def of(log_variance):
+        rows = [[type("Row", (), {"own": 0, "applies": [True], "error": e}) for e in errors] for errors in sources.values()]
+        return cost(dict(enumerate(rows)), [math.exp(log_variance)])
+    variance = math.exp(lowest(of, math.log(1e-8), math.log(4)))
+    return STUDENT_90[DEGREES - 1] / NORMAL_90 * math.sqrt(variance * (1 + 1 / len(sources)))
 
 
-def without(sources, table_of):
-    return {name: rows for name, rows in sources.items() if name.split(" on ")[0] != table_of}
+def rounded(values):
+    return dict(zip((*SPREAD_KINDS, "memory.spread"), (round(value, 3) for value in values)))
 
 
-def print_uncalibrated(known, others):
-    print("software without calibration rows: residual_spread, other_gpus_faster, other_gpus_slower", *spreads_of(known, others))
-    for source in sorted({name.split(" on ")[0] for name in [*known, *others]}):
-        both, faster, slower = spreads_of(without(known, source), without(others, source))
-        for name, rows, is_known in [(n, r, n in known) for n, r in (known | others).items() if n.split(" on ")[0] == source]:
-            added = (both, both) if is_known else (math.hypot(both, faster), math.hypot(both, slower))
-            limits = [ends(row, *added) for row in rows]
-            held = sum(low <= row["measured_step_s"] <= high for row, (low, high) in zip(rows, limits)) / len(rows)
-            score = sum(winkler(row | {"low_s": low, "high_s": high}) for row, (low, high) in zip(rows, limits)) / len(rows)
-            print(f"  without {source[:30]:30s} {both:.3f} {faster:.3f} {slower:.3f}: held {100 * held:3.0f} % of {len(rows):3d}, "
-                  f"winkler {score:.2f} {'' if is_known else name.split(' on ')[1]}")
+def unseen_spreads(rows, memory):
+    """Returns the spreads of all rows, and by source those without its rows."""
+    sources = by_source(rows)
+    def all_but(left_out):
+        return rounded((*spreads_of({name: one for name, one in sources.items() if name != left_out}),
+                        memory_spread({name: one for name, one in memory.items() if name != left_out})))
+    return all_but(None), {source: all_but(source) for source in sorted({*sources, *memory})}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
     parser.add_argument("--write", action="store_true")
-    parser.add_argument("--runs", nargs="+", type=pathlib.Path, default=[], help="tables beside data/strangers")
+    parser.add_argument("--runs", nargs="+", type=pathlib.Path, default=[], help="more tables of such software")
     arguments = parser.parse_args()
     binary = arguments.binary
-    with tempfile.TemporaryDirectory() as folder:
-        tables = [*sorted((ROOT / "data" / "strangers").glob("*.csv")), *arguments.runs]
-        uncalibrated = uncalibrated_rows(binary, pathlib.Path(folder), tables)
-    print_uncalibrated(uncalibrated[True], uncalibrated[False])
+    tables = [*sorted((ROOT / "data" / "strangers").glob("*.csv")), *sorted((ROOT / "data" / "left_out").glob("*.csv")),
+              *arguments.runs]
+    spreads, without = unseen_spreads(*unseen_rows(binary, tables))
+    print("software without calibration rows (core/software/stack_spec.h):", spreads)
+    for source, values in without.items():
+        print(f"  without {source:40s}", *(f"{value:.3f}" for value in values.values()))
+    if arguments.write:
+        SPREADS.write_text(json.dumps({"format": "tpsim-spreads/1", "without": without}, indent=1) + "\n")
     with tempfile.TemporaryDirectory() as folder:
         tables = read_tables(binary, pathlib.Path(folder))
     groups = {}

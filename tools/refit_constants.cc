@@ -163,11 +163,12 @@ Result<std::vector<Row>> rows_of(RunLoader& loader, const std::filesystem::path&
   std::vector<Row> rows;
   for (const PublishedRun& run : runs) {
     const bool meant = run.regime.starts_with(fit.only) || run.gpu.starts_with(fit.only);
-    const Result<Seconds> measured = measured_step(run);
-    if (!meant || run.outcome != "ok" || !measured.ok()) continue;
+    if (!meant || run.outcome != "ok") continue;
     const RunOutcome outcome = predict_run(loader, run);
     if (!outcome.predicted || !outcome.skipped_because.empty()) continue;
     TPSIM_TRY(RunSetup setup, loader.setup(run));
+    const Result<Seconds> measured = measured_step(run, setup.scenario.model);
+    if (!measured.ok()) continue;
     rows.push_back({run, std::move(setup), measured->value(), outcome.calibration});
   }
   return rows;

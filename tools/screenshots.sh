@@ -12,6 +12,10 @@ if [[ ${1:-} == --check ]]; then
   shift
 fi
 tpsim=${1:-build/release}/tpsim
+if (($# > 1)) || [[ ! -x $tpsim ]]; then
+  echo "tools/screenshots.sh: $* is not a build folder with the program tpsim: run make build" >&2
+  exit 2
+fi
 folder=$(mktemp --directory)
 trap 'rm -rf "$folder"' EXIT
 

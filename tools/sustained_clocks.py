@@ -11,7 +11,7 @@ import json
 import math
 import statistics
 
-from build_profiles import DATA, best_clock, rate_in_units, rows_of, slowdown
+from profile_fits import DATA, best_clock, rate_in_units, rows_of, slowdown
 
 LEAST_FLOPS = 2 * 1024 * 2048 * 2048
 GPU, PROFILE = "A100-SXM4-80GB", "a100-sxm4-80gb"  # other GPUs have no burst table

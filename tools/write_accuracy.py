@@ -141,8 +141,8 @@ def constants():
                    "one and a half times its own; megatron-core has the host constants of nemo's experts. "
                    "`residual_spread` of a stack is set by `tools/interval_spreads.py` from its calibration rows "
                    "and from the test rows of other tables; `tp_overlap: none` of megatron-core has the least error over "
-                   "all rows of simumax_b200_a100pcie; `memory.spread` is set so that intervals "
-                   "hold. `tpsim_refit_constants data` fits them again and leaves each model and each "
+                   "all rows of simumax_b200_a100pcie; `memory.spread` has the left-out errors of "
+                   "memory ([intervals](decisions/intervals.md)). `tpsim_refit_constants data` fits them again and leaves each model and each "
                    "layout out in turn.\n")
 
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 #include <string_view>
 
 #include "app/scenario/field.h"
@@ -88,6 +89,12 @@ void round_facts(CalibrationFacts& facts) {
   }
 }
 
+std::set<std::string> gpus_of(const std::vector<MeasuredStep>& steps) {
+  std::set<std::string> profiles;
+  for (const MeasuredStep& step : steps) profiles.insert(step.scenario.profile.name);
+  return profiles;
+}
+
 Scenario owners_of(const CalibrationInputs& inputs) {
   Scenario scenario;
   scenario.stack = inputs.stack;
@@ -125,6 +132,12 @@ StackSpec calibrated_stack(const CalibrationAnswer& answer) {
   stack.source += provenance(answer, ConstantOwner::kStack);
   stack.aliases.clear();
   stack.residual_spread = rounded(std::min(1.0, answer.found.spread));
+  // The rows are of the user's program and GPUs.
+  stack.spread_programs.clear();
+  if (!stack.spread_gpus.empty()) {
+    stack.spread_gpus =
+        joined_text(gpus_of(answer.inputs.steps), ",", [](const auto& gpu) { return gpu; });
+  }
   stack.calibrated = facts_of(answer);
   round_facts(stack.calibrated);
   return stack;
@@ -161,9 +174,9 @@ Result<LinkAnswer> link_answer(const CalibrateRequest& request, const OpenedLog&
   std::vector<NcclTest> tests;
   for (const std::string& file : request.measured) {
     TPSIM_TRY(const OpenedLog opened, open_or_reuse(first, file));
-    TPSIM_TRY(NcclTest test, parse_nccl_test(opened.text, file));
-    answer.messages += static_cast<std::int64_t>(test.messages.size());
-    tests.push_back(std::move(test));
+    TPSIM_TRY(const std::vector<NcclTest> read, parse_nccl_tests(opened.text, file));
+    for (const NcclTest& test : read) answer.messages += std::ssize(test.messages);
+    tests.insert(tests.end(), read.begin(), read.end());
   }
   answer.files = file_names(request.measured);
   TPSIM_TRY(answer.link, fit_link(tests, answer.cluster, profile));

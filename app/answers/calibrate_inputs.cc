@@ -118,9 +118,9 @@ Result<std::vector<PlannedLog>> planned_logs(const CalibrateRequest& request) {
 Result<PlanFile> plan_of(const CalibrateRequest& request, const PlannedLog& one,
                          const OpenedLog& log) {
   if (one.plan) return *one.plan;
-  TPSIM_TRY(auto printed, plan_printed_in_log(request.import, log));
+  TPSIM_TRY(auto printed, arguments_in_log(request.import, log));
   if (!printed) return no_plan(one.path);
-  return *std::move(printed);
+  return std::move(printed->file);
 }
 
 // Reads all logs. `first` is the already opened first log, since standard input cannot be read

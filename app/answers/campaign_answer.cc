@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "app/scenario/field.h"
+#include "app/scenario/fitting_search.h"
 #include "app/scenario/open_inputs.h"
 #include "core/base/numbers.h"
 #include "core/scenario/catalogue.h"
@@ -25,20 +26,6 @@ std::string span_text(Seconds time) {
                                  : days_text(time) + " days";
 }
 std::string money_text(double usd) { return count_text(std::llround(usd)); }
-
-// Returns the entry of data/campaigns to use: the stated one, else the entry with the cluster's
-// name or with that name without "-node" (data/README.md).
-Result<std::string> assumptions_name(const std::string& stated, const std::string& cluster) {
-  if (!stated.empty()) return stated;
-  if (cluster.ends_with(".json") || cluster.find('/') != std::string::npos) {
-    return field_error(
-        Field::kAssumptions,
-        fmt::format("the assumptions are missing: {} has no power, prices or failure rates",
-                    cluster),
-        "give an entry of data/campaigns, e.g. jean-zay-a100, or a file of that kind");
-  }
-  return assumptions_name_of(cluster);
-}
 
 Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer) {
   std::string message =
@@ -84,9 +71,11 @@ Result<Plan> plan_of(const WholeRunRequest& request, NamedScenario& named) {
     return single_plan(request.settings, scenario.model, file, plan_defaults(scenario));
   }
   TPSIM_TRY(const SearchSpace space, search_space(*request.search, scenario, file));
-  TPSIM_TRY(const SearchResult found, search(scenario, space, 1, {}));
-  if (found.plans.empty()) return nothing_fits(scenario, space, found);
-  adopt_parts(found.tried, named);
+  const auto find = [&](const Scenario& one, const Progress& progress) {
+    return search(one, space, 1, progress);
+  };
+  TPSIM_TRY(const SearchResult found, search_until_fit(named, space.gpus, {}, find));
+  if (found.plans.empty()) return nothing_fits(named, space, found);
   return found.plans.front().plan;
 }
 
@@ -127,16 +116,26 @@ Result<NamedScenario> load_named(const WholeRunRequest& request) {
   if (!request.search) return load_scenario(request.scenario, request.settings);
   SearchRequest search = *request.search;
   if (!request.gpus.empty()) {
-    search.gpus = *std::max_element(request.gpus.begin(), request.gpus.end());
+    search.gpus = *std::ranges::max_element(request.gpus);
   }
   return load_scenario(request.scenario, search);
 }
 
 }  // namespace
 
-Result<Assumptions> load_assumptions(const StatedAssumptions& stated, const std::string& cluster) {
+Result<Assumptions> load_assumptions(const StatedAssumptions& stated, const NamedScenario& named) {
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  TPSIM_TRY(const std::string name, assumptions_name(stated.name, cluster));
+  const std::string& profile = named.scenario.profile.name;
+  const std::string name =
+      stated.name.empty() ? assumptions_name_of(catalogue, named.cluster, profile) : stated.name;
+  if (name.empty()) {
+    return field_error(Field::kAssumptions,
+                       fmt::format("the assumptions are missing: the catalogue has no power and "
+                                   "price of {}",
+                                   profile),
+                       "name those of a similar GPU (tpsim list assumptions), and give --price and "
+                       "--gpu-power of yours");
+  }
   Result<Assumptions> loaded = tpsim::load_assumptions(catalogue, name);
   if (!loaded.ok()) {
     const Error& error = loaded.error();
@@ -160,7 +159,7 @@ Result<CampaignReport> campaign_answer(const WholeRunRequest& request) {
   named.settings_left = request.search ? settings_left(*request.search, file.has_value())
                                        : settings_left(request.settings, file.has_value());
   const Scenario& scenario = named.scenario;
-  TPSIM_TRY(report.assumptions, load_assumptions(request.assumptions, named.cluster));
+  TPSIM_TRY(report.assumptions, load_assumptions(request.assumptions, named));
   Assumed assumed;  // inputs assumed for the plan that was predicted last
   TPSIM_TRY(OpenInputs open, open_inputs(named));
   if (report.request.step <= Seconds()) {
@@ -173,7 +172,7 @@ Result<CampaignReport> campaign_answer(const WholeRunRequest& request) {
     TPSIM_TRY(report.plan, plan_of(request, named));
   }
   TPSIM_TRY(const Prediction predicted, simulate(scenario, report.plan));
-  TPSIM_TRY_STATUS(check_fit(request.risk, scenario, {report.plan, predicted}));
+  TPSIM_TRY_STATUS(check_fit(request.risk, named, {report.plan, predicted}));
   TPSIM_TRY_STATUS(check_spares(request, report));
   if (!chooses_size) {
     TPSIM_TRY(report.campaign,
@@ -232,13 +231,12 @@ std::vector<ShownAssumption> shown_assumptions(const CampaignReport& report) {
                    given(request.checkpoint_interval > Seconds(), "--checkpoint-every",
                          "optimal interval of the closed form")});
   const bool sync = request.checkpoints == CheckpointKind::kSync;
-  shown.push_back(
-      {"checkpoint_holds", to_string(report.campaign.checkpoints.size),
-       fmt::format("{} and {} in {}; training waits while they are ", saved_weights(report),
-                   moments_text(report.named.scenario.stack.training.optimizer_kind),
-                   name_of(report.named.scenario.stack.parts.optimizer_dtype)) +
-           (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
-                 : "copied to the hosts, over the host link of the cluster file")});
+  shown.push_back({"checkpoint_holds", to_string(report.campaign.checkpoints.size),
+                   fmt::format("{} and {}; training waits while they are ", saved_weights(report),
+                               moments_text(report.named.scenario.stack.training.optimizer_kind,
+                                            report.named.scenario.stack.parts.optimizer_dtype)) +
+                       (sync ? "written (Le Scao et al. 2022, arXiv 2211.05100: 2.3 TB)"
+                             : "copied to the hosts, over the host link of the cluster file")});
   shown.push_back({"idle_draw", percent_text(kIdleDraw),
                    "power of a spare GPU relative to a working one, an estimate: 50 of 400 W for "
                    "an A100, 70 of 700 W for an H100; the rest of a spare node draws full power"});

@@ -22,7 +22,7 @@ struct StatedAssumptions {
   bool chooses_spares = false;               // the number of spare nodes is optimized
 };
 // Error for a cluster file if no entry is named.
-Result<Assumptions> load_assumptions(const StatedAssumptions& stated, const std::string& cluster);
+Result<Assumptions> load_assumptions(const StatedAssumptions& stated, const NamedScenario& named);
 
 struct WholeRunRequest {
   ScenarioRequest scenario = {};

@@ -1,5 +1,6 @@
 #include "app/answers/explain_answers.h"
 
+#include "app/scenario/fitting_search.h"
 #include "app/scenario/open_inputs.h"
 #include "core/base/text.h"
 
@@ -15,13 +16,15 @@ Result<SimulatedPlan> chosen_plan(const ExplainRequest& request) {
   }
   SimulatedPlan chosen;
   TPSIM_TRY(chosen.named, load_scenario(request.scenario, *request.search));
-  const Scenario& scenario = chosen.named.scenario;
-  chosen.named.settings_left = settings_left(*request.search, false);
-  TPSIM_TRY(const SearchSpace space, search_space(*request.search, scenario, std::nullopt));
+  const SearchRequest& asked = *request.search;
+  chosen.named.settings_left = settings_left(asked, false);
+  TPSIM_TRY(const SearchSpace space, search_space(asked, chosen.named.scenario, std::nullopt));
+  const auto find = [&](const Scenario& scenario, const Progress& progress) {
+    return search(scenario, space, 1, progress, asked.threads);
+  };
   TPSIM_TRY(const SearchResult found,
-            search(scenario, space, 1, request.search->progress, request.search->threads));
-  if (found.plans.empty()) return nothing_fits(scenario, space, found);
-  adopt_parts(found.tried, chosen.named);
+            search_until_fit(chosen.named, space.gpus, asked.progress, find));
+  if (found.plans.empty()) return nothing_fits(chosen.named, space, found);
   chosen.run = found.plans.front();
   return chosen;
 }

@@ -20,8 +20,9 @@ struct ExplainRequest {
   ScenarioRequest scenario = {};
   StatedSettings settings = {};
   std::optional<SearchRequest> search = {};
-  // Settings to compare with the best plan. The search starts from the plan file, if there is one.
-  std::vector<SettingValue> why_not = {};
+  // Settings and parts to compare with the best plan. The search starts from the plan file, if
+  // there is one.
+  Choices why_not = {};
 };
 
 // Returns the plan with its prediction.

@@ -37,7 +37,7 @@ Result<ExportAnswer> export_answer(const ExportRequest& request) {
   if (!checked.ok()) return checked.error();
   answer.run = checked->run;
   answer.loss = checked->loss;
-  Status accepted = check_fit(request.risk, named->scenario, checked->run);
+  Status accepted = check_fit(request.risk, *named, checked->run);
   if (accepted.ok() && !request.allow_loss) accepted = check_loss(answer.stack, checked->loss);
   if (accepted.ok()) {
     answer.files = std::move(checked->files);

@@ -12,6 +12,7 @@
 #include "core/base/text.h"
 #include "core/scenario/catalogue.h"
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/named_model.h"
 
 namespace tpsim::app {
 namespace {
@@ -39,10 +40,24 @@ Result<LaunchStack> stack_of_folder(const fs::path& folder) {
                    "give the script itself, or name the framework with --from");
 }
 
-// Finds the launch files at the path. A folder must be one that `export` wrote. A single file may
-// have any name; it is the main file, and the stack's other files are read from its folder.
+// Returns the stack whose launch files `export` wrote to the folder, if the path is one of them.
+std::optional<LaunchStack> stack_of_exported(const fs::path& path) {
+  for (const LaunchStack stack : all_of<LaunchStack>()) {
+    const std::vector<std::string> names = launch_file_names(stack);
+    if (std::find(names.begin(), names.end(), path.filename()) == names.end()) continue;
+    const auto main = read_file(path.parent_path() / names.front(), kMostFileBytes);
+    if (main.ok() && names_model(*main)) return stack;
+  }
+  return std::nullopt;
+}
+
+// Finds the launch files at the path. A folder must be one that `export` wrote; one of its files
+// stands for the folder. Another file may have any name; it is the main file, and the stack's other
+// files are read from its folder.
 Result<Source> source_at(const ImportRequest& request) {
-  const fs::path path = request.path;
+  fs::path path = request.path;
+  const auto known = request.from ? request.from : stack_of_exported(path);
+  if (known != request.from) path = path.has_parent_path() ? path.parent_path() : ".";
   std::error_code code;
   Source source;
   const bool is_folder = fs::is_directory(path, code);
@@ -59,8 +74,8 @@ Result<Source> source_at(const ImportRequest& request) {
     source.files.push_back({path.filename().string(), std::move(text), path.string()});
     return source;
   }
-  if (request.from) {
-    source.stack = *request.from;
+  if (known) {
+    source.stack = *known;
   } else if (is_folder) {
     TPSIM_TRY(source.stack, stack_of_folder(path));
   } else {
@@ -237,7 +252,7 @@ Result<ImportAnswer> answer_of(const ImportRequest& request, const Source& sourc
   named.scenario.model = read.model;
   named.parts = parts_beside(named.scenario.stack, read.parts);
   named.settings_assumed = read.assumed_harmless;
-  return ImportAnswer{plan_file_of(named, read.plan), read.outside, read.notes};
+  return ImportAnswer{plan_file_of(named, read.plan), read.outside, read.notes, read.parts};
 }
 
 }  // namespace

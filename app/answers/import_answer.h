@@ -24,6 +24,7 @@ struct ImportAnswer {
   PlanFile file;
   std::vector<std::string> outside;     // settings of the files that do not affect a plan
   std::vector<std::string> notes = {};  // where the prediction deviates from the files
+  PartValues stated = {};               // software that the files state, also if it is the stack's
 };
 Result<ImportAnswer> import_answer(const ImportRequest& request);
 

@@ -1,19 +1,21 @@
 #include "app/answers/log_answer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/base/numbers.h"
+#include "core/base/text.h"
+#include "core/scenario/catalogue.h"
 #include "evidence/logs/log_reader.h"
-#include "evidence/logs/nsys_report.h"
+#include "evidence/logs/profiler_files.h"
 #include "frameworks/launch/launch_command.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim::app {
 namespace {
-
-constexpr std::size_t kMostCauses = 5;
 
 template <class... Terms>
 Seconds sum_of(const Prediction& predicted, Terms... terms) {
@@ -49,7 +51,8 @@ std::optional<CauseClass> class_to_try(const LogCheck& check) {
       case GapCause::kUnexplained: return CauseClass::kAny;
       case GapCause::kMemory:
       case GapCause::kUnsound:
-      case GapCause::kImpossible: continue;
+      case GapCause::kImpossible:
+      case GapCause::kOtherArguments: continue;
     }
   }
   return CauseClass::kAny;
@@ -95,6 +98,59 @@ Result<TrainingLog> steps_of(const OpenedLog& log, std::optional<KernelTimes>& k
   return log_of(*kernels);
 }
 
+// Returns the step with the log's arguments, and adds the settings and parts that differ from the
+// plan and change the step to `differ`: "dispatcher alltoall instead of deepep".
+Result<Seconds> step_as_stated(const ImportAnswer& stated, const CheckedLog& checked,
+                               std::vector<std::string>& differ) {
+  const auto add = [&](std::string_view key, const std::string& in_log,
+                       const std::string& planned) {
+    differ.push_back(fmt::format("{} {} instead of {}", key, in_log, planned));
+  };
+  const Plan& plan = checked.file.plan;
+  for (const SettingRow& row : setting_rows()) {
+    const std::string in_log = text_of(stated.file.plan, row.setting);
+    const std::string planned = text_of(plan, row.setting);
+    if (row.counts_for == nullptr && in_log != planned) add(row.key, in_log, planned);
+  }
+  Scenario run = checked.named.scenario;
+  for (const auto& [part, value] : stated.stated) {
+    constexpr double kNoticed = 1e-3;  // of the step
+    const std::int64_t planned = row_of(part).get(checked.named.scenario.stack);
+    if (value == planned) continue;
+    Scenario alone = checked.named.scenario;
+    alone.stack = with_parts(alone.stack, {{part, value}});
+    const Result<Prediction> other = simulate(alone, plan);
+    const bool is_same =
+        other.ok() && std::abs(other->step / checked.predicted.step - 1) < kNoticed;
+    if (is_same) continue;
+    run.stack = with_parts(run.stack, {{part, value}});
+    add(row_of(part).key, text_of(row_of(part), value), text_of(row_of(part), planned));
+  }
+  TPSIM_TRY(const Prediction predicted, simulate(run, stated.file.plan));
+  return predicted.step;
+}
+
+// Adds the differences between the arguments that the log prints and the plan as the first cause.
+void add_arguments(const OpenedLog& log, CheckedLog& checked) {
+  ImportRequest asked;
+  asked.inputs.model = checked.named.scenario.model;
+  asked.inputs.model_wins = true;
+  asked.scenario.predicts = false;
+  const auto stated = arguments_in_log(asked, log);
+  if (!stated.ok() || !*stated) return;
+  std::vector<std::string> differ;
+  const Result<Seconds> step = step_as_stated(**stated, checked, differ);
+  if (differ.empty()) return;
+  std::vector<Finding>& findings = checked.check.findings;
+  std::erase_if(findings, [](const Finding& one) { return one.cause == GapCause::kUnexplained; });
+  findings.insert(findings.begin(),
+                  {GapCause::kOtherArguments,
+                   fmt::format("the log states {}{}", fmt::join(differ, ", "),
+                               step.ok() ? fmt::format("; with its arguments {} are predicted",
+                                                       time_text(*step))
+                                         : "")});
+}
+
 }  // namespace
 
 std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
@@ -127,16 +183,16 @@ std::vector<KernelRow> kernel_rows(const KernelTimes& kernels, const Plan& plan,
   return rows;
 }
 
-Result<std::optional<PlanFile>> plan_printed_in_log(const ImportRequest& request,
-                                                    const OpenedLog& log) {
+Result<std::optional<ImportAnswer>> arguments_in_log(const ImportRequest& request,
+                                                     const OpenedLog& log) {
   const bool is_coloured = log.text.find('\033') != std::string::npos;
   const std::string text = is_coloured ? without_escapes(log.text) : log.text;
-  if (!has_arguments_block(text)) return std::optional<PlanFile>();
+  if (!has_arguments_block(text)) return std::optional<ImportAnswer>();
   ImportRequest asked = request;
   asked.path = log.path;
   asked.more.clear();  // other logs
   TPSIM_TRY(ImportAnswer read, import_log_answer(asked, text));
-  return std::optional(std::move(read.file));
+  return std::optional(std::move(read));
 }
 
 Result<CheckedLog> check_log_answer(const CheckLogRequest& request) {
@@ -149,9 +205,13 @@ Result<CheckedLog> check_log_answer(const CheckLogRequest& request) {
   TPSIM_TRY(checked.predicted, simulate(scenario, plan));
   TPSIM_TRY(checked.check, check_log(scenario, plan, checked.predicted, log));
   if (checked.kernels) add_kernels(checked);
+  if (!checked.check.as_predicted()) add_arguments(request.log, checked);
   if (const std::optional<CauseClass> acts_on = class_to_try(checked.check)) {
-    TPSIM_TRY(checked.likely, likely_causes(scenario, plan, checked.check.predicted,
-                                            checked.check.measured, *acts_on, kMostCauses));
+    TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
+    const Result<StackSpec> own = catalogue.load_stack(checked.named.stack);
+    TPSIM_TRY(checked.likely,
+              likely_causes(scenario, own.ok() ? *own : scenario.stack, plan,
+                            checked.check.predicted, checked.check.measured, *acts_on));
   }
   return checked;
 }

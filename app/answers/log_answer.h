@@ -45,7 +45,7 @@ Result<CheckedLog> check_log_answer(const CheckLogRequest& request);
 
 // Returns the plan that the arguments printed in the log describe; nothing if it prints none.
 // `request` has the stated values.
-Result<std::optional<PlanFile>> plan_printed_in_log(const ImportRequest& request,
-                                                    const OpenedLog& log);
+Result<std::optional<ImportAnswer>> arguments_in_log(const ImportRequest& request,
+                                                     const OpenedLog& log);
 
 }  // namespace tpsim::app

@@ -18,10 +18,12 @@ struct LikelyCause {
 // The part of the step that a change affects. kAny: the log does not show which part is slow.
 enum class CauseClass { kAny, kCompute, kLinks, kHost };
 
-// Returns at most `most` changes of a class, by distance of their step to `measured`. Each change
-// is predicted alone, and only changes that close at least a tenth of the gap are returned.
-Result<std::vector<LikelyCause>> likely_causes(const Scenario& scenario, const Plan& plan,
-                                               Seconds predicted, Seconds measured,
-                                               CauseClass acts_on, std::size_t most);
+// Returns the five changes of a class whose step is nearest to `measured`. Each change is predicted
+// alone, and only changes that close at least a tenth of the gap are returned. Software of the
+// framework is tried only in forms that the framework has. `own`: the stack without the plan's
+// parts.
+Result<std::vector<LikelyCause>> likely_causes(const Scenario& scenario, const StackSpec& own,
+                                               const Plan& plan, Seconds predicted,
+                                               Seconds measured, CauseClass acts_on);
 
 }  // namespace tpsim::app

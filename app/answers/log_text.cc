@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "core/base/files.h"
-#include "evidence/logs/nsys_report.h"
+#include "evidence/logs/profiler_files.h"
 
 namespace tpsim::app {
 namespace {

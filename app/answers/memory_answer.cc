@@ -18,9 +18,8 @@ Result<ComparedSnapshot> compared_snapshot(const MemoryRequest& request, const S
                      fmt::format("the last rank is {}", gpu_count(plan) - 1));
   }
   TPSIM_TRY(const std::string bytes, read_log_text(request.snapshot));
-  TPSIM_TRY(const MemorySnapshot snapshot, read_memory_snapshot(bytes, request.snapshot));
-  ComparedSnapshot compared{
-      request.rank, coordinates(plan, request.rank).pp, peak_of(snapshot), {}};
+  ComparedSnapshot compared{request.rank, coordinates(plan, request.rank).pp, {}, {}};
+  TPSIM_TRY(compared.peak, read_snapshot_peak(bytes, request.snapshot));
   const auto stage = static_cast<std::size_t>(compared.stage);
   const SnapshotPeak& peak = compared.peak;
   const Bytes tensors(step.peaks[stage].tensors);

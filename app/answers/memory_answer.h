@@ -9,7 +9,8 @@
 
 #include "app/answers/plan_answers.h"
 #include "core/base/result.h"
-#include "evidence/logs/memory_snapshot.h"
+#include "core/json/json_value.h"
+#include "evidence/logs/profiler_files.h"
 #include "sim/memory/peak_memory.h"
 
 namespace tpsim::app {
@@ -41,8 +42,9 @@ Result<MemoryAnswer> memory_answer(const MemoryRequest& request);
 // Returns the stage that needs the most memory.
 const PeakMemory& fullest_stage(const std::vector<PeakMemory>& peaks);
 
-// Returns the tensors of a stage over a step as a memory snapshot. Addresses are assigned first fit
+// Returns the tensors of a stage over a step as a memory snapshot of PyTorch, which to_pickle()
+// (evidence/logs/pickle.h) writes. Addresses are assigned first fit
 // in one segment that grows, so fragmentation differs from that of PyTorch's allocator.
-MemorySnapshot predicted_snapshot(const Scenario& scenario, const Plan& plan, std::int64_t stage);
+JsonValue predicted_snapshot(const Scenario& scenario, const Plan& plan, std::int64_t stage);
 
 }  // namespace tpsim::app

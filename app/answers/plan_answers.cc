@@ -1,8 +1,13 @@
 #include "app/answers/plan_answers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
+#include <numeric>
 
 #include "app/answers/untried_parts.h"
+#include "app/scenario/fitting_search.h"
 #include "app/scenario/open_inputs.h"
 #include "plans/search/staged_search.h"
 #include "sim/step/simulate.h"
@@ -12,35 +17,44 @@ namespace {
 
 // Finds the plans of the picture too: the best ones, the front, and a few of each other tensor
 // parallel degree.
-Status find_drawn(const PlanRequest& request, StagedSearch& search, PlanAnswer& answer) {
+Result<SearchResult> find_drawn(const PlanRequest& request, const Progress& progress,
+                                StagedSearch& search, PlanAnswer& answer) {
   constexpr int kPlansOfDegree = 5;
-  TPSIM_TRY(SearchResult best, search.best(request.search.progress));
-  TPSIM_TRY(SearchResult front, search.front(request.front_progress));
+  const auto half = [&](double begin) -> Progress {
+    if (!progress) return {};
+    return [&progress, begin](double share) { progress(begin + share / 2); };
+  };
+  TPSIM_TRY(SearchResult best, search.best(half(0)));
+  TPSIM_TRY(SearchResult front, search.front(half(0.5)));
   std::vector<PlannedRun>& drawn = answer.drawn;
   drawn = best.plans;
   answer.possible = best.feasible + best.not_as_good;
   drawn.insert(drawn.end(), front.plans.begin(), front.plans.end());
   for (const std::int64_t tp : search.tp_degrees()) {
-    const bool is_drawn = std::any_of(drawn.begin(), drawn.end(), [&](const PlannedRun& run) {
-      return run.plan.degrees.tp == tp;
-    });
+    const bool is_drawn = std::ranges::any_of(
+        drawn, [&](const PlannedRun& run) { return run.plan.degrees.tp == tp; });
     if (is_drawn) continue;
     TPSIM_TRY(const SearchResult more, search.best_of_tp(tp, kPlansOfDegree, {}));
     drawn.insert(drawn.end(), more.plans.begin(), more.plans.end());
   }
   if (request.is_front) front.tried = std::move(best.tried);
-  answer.found = std::move(request.is_front ? front : best);
-  return Ok{};
+  return std::move(request.is_front ? front : best);
 }
 
-ScalingSize best_of(const NamedScenario& named, const SearchSpace& space, int threads,
+// All sizes have the same stack, so that they can be compared.
+ScalingSize best_of(NamedScenario named, const SearchSpace& space, int threads,
                     const Progress& progress) {
   ScalingSize size{space.gpus, space.global_batch, {}, ""};
-  const Result<SearchResult> found = search(named.scenario, space, 1, progress, threads);
+  named.stack_is_default = false;
+  const Result<SearchResult> found = search_until_fit(
+      named, space.gpus, progress, [&](const Scenario& scenario, const Progress& hears) {
+        return search(scenario, space, 1, hears, threads);
+      });
   if (!found.ok()) {
     size.why_none = found.error().message;
   } else if (found->plans.empty()) {
-    size.why_none = found->feasible > 0 ? "no plan is legal" : "no plan fits or is legal";
+    size.why_none = fmt::format("no plan with --stack {} {}", named.stack,
+                                found->feasible > 0 ? "is legal" : "fits or is legal");
   } else {
     size.best = found->plans.front();
     if (!found->tried.empty()) size.parts = found->tried.front().parts;
@@ -55,28 +69,34 @@ double gpu_hours_per_billion_tokens(const PlannedRun& run) {
 }
 
 Result<PlanAnswer> plan_answer(const PlanRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
   PlanAnswer answer;
   const ScenarioRequest& inputs = request.scenario;
   TPSIM_TRY(answer.named, load_scenario(inputs, request.search));
   NamedScenario& named = answer.named;
   named.settings_left = settings_left(request.search, inputs.file.has_value());
   TPSIM_TRY(answer.space, search_space(request.search, named.scenario, inputs.file));
+  answer.space.group = request.is_front ? Grouping::kNone : request.group;
   const int threads = request.search.threads;
-  StagedSearch search(named.scenario, answer.space, request.top, threads);
-  if (request.is_drawn) {
-    TPSIM_TRY_STATUS(find_drawn(request, search, answer));
-  } else {
-    TPSIM_TRY(answer.found, request.is_front ? search.front(request.front_progress)
-                                             : search.best(request.search.progress));
-  }
-  adopt_parts(answer.found.tried, named);
+  std::optional<StagedSearch> search;  // of the software that was tried last
+  const auto find = [&](const Scenario& scenario,
+                        const Progress& progress) -> Result<SearchResult> {
+    search.emplace(scenario, answer.space, request.top, threads);
+    if (request.is_drawn) return find_drawn(request, progress, *search, answer);
+    return request.is_front ? search->front(progress) : search->best(progress);
+  };
+  TPSIM_TRY(answer.found,
+            search_until_fit(named, answer.space.gpus, request.search.progress, find));
+  if (request.search.progress) request.search.progress(1);  // searches often stop early
   if (!answer.found.plans.empty() && answer.space.objective == Objective::kTime) {
     const PlannedRun& best = answer.found.plans.front();
     named.untried = untried_parts(named, best, answer.space.oom_risk);
-    TPSIM_TRY(named.other_batch, search.faster_batch(best.predicted.tokens_per_s));
+    TPSIM_TRY(named.other_batch, search->faster_batch(best.predicted.tokens_per_s));
   }
   TPSIM_TRY(OpenInputs open, open_inputs(named));
   named.assumed = open.widen(answer.found.plans, threads);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  answer.found.elapsed = Seconds(elapsed.count());  // of all searches, predictions included
   // The picture shows the interval of the best plan.
   if (!answer.drawn.empty()) open.widen(answer.drawn.front());
   return answer;
@@ -101,18 +121,35 @@ Result<SimulatedPlan> simulate_answer(const SimulateRequest& request) {
 }
 
 const ScalingSize* ScalingAnswer::baseline() const {
-  const auto first = std::find_if(sizes.begin(), sizes.end(),
-                                  [](const ScalingSize& size) { return size.best.has_value(); });
+  const auto first =
+      std::ranges::find_if(sizes, [](const ScalingSize& size) { return size.best.has_value(); });
   return first == sizes.end() ? nullptr : &*first;
 }
+
+namespace {
+
+// Checks that the batch of the first size is a whole number of sequences on every other size.
+Status check_weak_batch(const std::vector<std::int64_t>& sizes, std::int64_t batch) {
+  std::int64_t common = 0;
+  for (const std::int64_t gpus : sizes) common = std::gcd(common, gpus);
+  const std::int64_t unit = sizes.front() / common, above = (batch + unit - 1) / unit * unit;
+  if (above == batch) return Ok{};
+  return bad_input(
+      fmt::format("{} sequences on {} GPUs do not scale to whole batches on the other numbers",
+                  batch, sizes.front()),
+      "--global-batch", fmt::format("write {}", above));
+}
+
+}  // namespace
 
 Result<ScalingAnswer> scaling_answer(const ScalingRequest& request) {
   ScalingAnswer answer;
   SearchRequest first = request.search;
-  first.gpus = *std::max_element(request.gpus.begin(), request.gpus.end());
+  first.gpus = *std::ranges::max_element(request.gpus);
   TPSIM_TRY(answer.named, load_scenario(request.scenario, first));
   first.gpus = request.gpus.front();
   TPSIM_TRY(SearchSpace space, search_space(first, answer.named.scenario, request.scenario.file));
+  if (request.is_weak) TPSIM_TRY_STATUS(check_weak_batch(request.gpus, space.global_batch));
   const std::int64_t batch = space.global_batch;
   for (const std::int64_t gpus : request.gpus) {
     space.gpus = gpus;

@@ -18,10 +18,10 @@ namespace tpsim::app {
 struct PlanRequest {
   ScenarioRequest scenario = {};
   SearchRequest search = {};
-  int top = 10;           // number of plans
+  int top = 10;  // number of layouts or plans
+  Grouping group = Grouping::kLayout;
   bool is_front = false;  // the complete Pareto front of step time and memory instead
   bool is_drawn = false;  // also find the plans of a picture
-  Progress front_progress = {};
 };
 
 struct PlanAnswer {

@@ -7,6 +7,7 @@
 #include "core/base/normal.h"
 #include "core/base/numbers.h"
 #include "core/plan/plan_settings.h"
+#include "core/software/cpu_optimizers.h"
 #include "costs/scan_model.h"
 #include "lowering/passes/context_exchange.h"
 #include "lowering/passes/expert_load.h"
@@ -39,9 +40,26 @@ std::string group_text(const Plan& plan, GroupKind group, const Scenario& s) {
                      p.nodes, p.groups_per_node, std::max<std::int64_t>(1, nics));
 }
 
+// Returns the adapters of a run, to follow other inputs; empty if all weights are trained.
+std::string adapter_text(const Scenario& s) {
+  const Finetune& tuned = s.stack.training.finetune;
+  if (!tuned.adapts) return "";
+  const bool is_fused = tuned.kernel == LoraKernel::kFused || s.stack.parts.compile;
+  std::string text = fmt::format(
+      "; adapters of rank {} on {}: 2 GEMMs forward and 4 backward each{}; no weight gradients of "
+      "frozen weights",
+      tuned.rank, text_of(row_of(StackPart::kLoraTargets), tuned.targets),
+      is_fused ? "" : ", with peft's passes over inputs and outputs");
+  if (tuned.quantizes_base()) {
+    text +=
+        fmt::format("; frozen weights dequantized from {} before each GEMM", name_of(tuned.base));
+  }
+  return text;
+}
+
 // Returns the work of an optimizer other than AdamW, to follow other inputs.
 std::string update_text(const OptimizerRow& optimizer, const Scenario& s, const Plan& plan) {
-  if (optimizer.updates == UpdatedParameters::kAll) return "";
+  if (optimizer.kind == OptimizerKind::kAdamW) return "";
   std::string text = fmt::format("; {}", optimizer.ops);
   const std::string_view collectives = optimizer.collectives[static_cast<std::size_t>(plan.zero)];
   if (has_replicas(plan) && !collectives.empty()) text += fmt::format("; {}", collectives);
@@ -64,14 +82,16 @@ TermText optimizer_text(const Scenario& s, const Plan& plan) {
             shares + update_text(optimizer, s, plan), device_source(s)};
   }
   const HostSpec& host = s.cluster.host;
+  const CpuOptimizerRow& row = row_of(s.stack.parts.cpu_optimizer);
   return {
       fmt::format("gradients to the host + {} there + weights back + zeroing gradients, slowest "
-                  "stage",
-                  optimizer.title),
-      fmt::format("{}; link {} at {:.0f} %, host memory {} at {:.0f} % for {} GPUs", shares,
-                  to_string(host.link), 100 * host.link_efficiency,
+                  "stage{}",
+                  optimizer.title, row.overlaps_backward ? ", minus the last backward" : ""),
+      fmt::format("{}; link {} at {:.0f} %, host memory {} at {:.0f} % for {} GPUs, of which {} "
+                  "reaches {:.0f} %",
+                  shares, to_string(host.link), 100 * host.link_efficiency,
                   to_string(host.memory_bandwidth), 100 * host.memory_efficiency,
-                  host_size(s.cluster)),
+                  host_size(s.cluster), row.title, 100 * row.speed),
       host.source};
 }
 
@@ -148,7 +168,8 @@ TermText term_text(const Scenario& scenario, const Plan& plan, const Prediction&
     case StepTerm::kAttention:
     case StepTerm::kElementwise:
       return {"m x sum over the stage's ops, forward + backward",
-              work_inputs(plan, busiest_stage) + quantization_note(s, plan, term),
+              work_inputs(plan, busiest_stage) + quantization_note(s, plan, term) +
+                  (term == StepTerm::kAttention ? "" : adapter_text(s)),
               device_source(s)};
     case StepTerm::kRecurrence:
       return {
@@ -175,8 +196,8 @@ TermText term_text(const Scenario& scenario, const Plan& plan, const Prediction&
           "m x (dispatch and combine, forward and backward) per layer, minus the overlapped part",
           expert_inputs(s, plan), cluster_source(s)};
     case StepTerm::kGroupedProducts:
-      return {"m x sum over the expert GEMMs, forward + backward", expert_inputs(s, plan),
-              device_source(s)};
+      return {"m x sum over the expert GEMMs, forward + backward",
+              expert_inputs(s, plan) + adapter_text(s), device_source(s)};
     case StepTerm::kPermute:
       return {"m x (router, permute and unpermute, forward and backward) per layer",
               expert_inputs(s, plan), device_source(s)};

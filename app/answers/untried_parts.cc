@@ -5,31 +5,13 @@
 
 #include "app/scenario/available_part.h"
 #include "core/software/part_rules.h"
+#include "frameworks/launch/launch_stack.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim::app {
 namespace {
 
-constexpr PartWord kUntriedParts[] = {
-    {StackPart::kDispatcher, "hybridep"},
-    {StackPart::kDispatcher, "deepep"},
-    {StackPart::kRouterKernel, "fused"},
-    {StackPart::kPermute, "fused"},
-    {StackPart::kEpOverlap, "on"},
-    {StackPart::kTpOverlap, "userbuffers"},
-    {StackPart::kOverlapGradientReduction, "on"},
-    {StackPart::kCudaGraphs, "attn"},
-    {StackPart::kCudaGraphs, "attn,moe_router,moe_preprocess"},
-    {StackPart::kLossHead, "vocab_parallel_fused"},
-    {StackPart::kCompile, "on"},
-};
 constexpr double kLeastGain = 0.01;
-
-bool is_varied(const NamedScenario& named, StackPart part) {
-  return named.parts.contains(part) ||
-         std::any_of(named.tried.begin(), named.tried.end(),
-                     [&](const TriedParts& one) { return one.parts.contains(part); });
-}
 
 }  // namespace
 
@@ -37,11 +19,11 @@ std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedR
                                       double oom_risk) {
   const Scenario& scenario = named.scenario;
   std::vector<TriedParts> gains;
-  if (scenario.stack.launcher == Launcher::kNone) return gains;
+  if (!launch_stack_of(scenario.stack.launcher, scenario.stack.name)) return gains;
   const Seconds enough = (1 - kLeastGain) * best.predicted.step;
-  for (const PartWord& one : kUntriedParts) {
-    const std::optional<std::int64_t> value = available_value(scenario.stack, one);
-    if (!value || is_varied(named, one.part)) continue;
+  for (const PartWord& one : part_words()) {
+    const std::optional<std::int64_t> value = open_value(named, one);
+    if (!value) continue;
     Scenario other = scenario;
     other.stack = with_parts(scenario.stack, {{one.part, *value}});
     if (broken_file_rule(other.stack.launcher, other.stack, other.model, best.plan,

@@ -14,7 +14,6 @@
 #include "core/model/model_json.h"
 #include "core/scenario/plan_json.h"
 #include "core/software/stack_json.h"
-#include "frameworks/launch/fixed_behaviour.h"
 #include "frameworks/launch/held_settings.h"
 
 namespace tpsim::app {

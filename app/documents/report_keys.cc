@@ -4,181 +4,185 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <span>
 #include <string>
-#include <vector>
 
+#include "core/base/check.h"
 #include "core/base/text.h"
+
+namespace tpsim {
+extern const std::span<const unsigned char> kReportsPage;
+}
 
 namespace tpsim::app {
 namespace {
 
-constexpr std::array kReportFormats = {
-    ReportFormat{"plan-report", "tpsim-plan-report/1", "plan", "plan_report"},
-    ReportFormat{"scaling-report", "tpsim-scaling-report/1", "plan --gpus 64,128",
-                 "scaling_report"},
-    ReportFormat{"simulate-report", "tpsim-simulate-report/1", "simulate", "simulate_report"},
-    ReportFormat{"explain-report", "tpsim-explain-report/1", "explain", "explain_report"},
-    ReportFormat{"why-not-report", "tpsim-why-not-report/1", "explain --why-not pp=4",
-                 "why_not_report"},
-    ReportFormat{"what-if-report", "tpsim-what-if-report/1", "explain --what-if", "what_if_report"},
-    ReportFormat{"memory-report", "tpsim-memory-report/1", "explain --memory", "memory_report"},
-    ReportFormat{"program-difference-report", "tpsim-program-difference-report/1",
-                 "explain --program --diff", "program_difference_report"},
-    ReportFormat{"program-report", "tpsim-program-report/1", "explain --program", "program_report"},
-    ReportFormat{"compare-report", "tpsim-compare-report/1", "compare", "compare_report"},
-    ReportFormat{"campaign-report", "tpsim-campaign-report/1", "campaign", "campaign_report"},
-    ReportFormat{"export-report", "tpsim-export-report/1", "export", "export_report"},
-    ReportFormat{"run-report", "tpsim-run-report/1", "run", "run_report"},
-    ReportFormat{"rank-report", "tpsim-rank-report/1", "run plan.json --rank 0", "rank_report"},
-    ReportFormat{"validate-report", "tpsim-validate-report/1", "validate --runs FILE",
-                 "validate_report"},
-    ReportFormat{"measured-report", "tpsim-measured-report/1", "validate plan.json",
-                 "measured_report"},
-    ReportFormat{"log-report", "tpsim-log-report/1", "check-log", "log_report"},
-    ReportFormat{"calibrate-report", "tpsim-calibrate-report/1", "calibrate", "calibrate_report"},
-    ReportFormat{"list-report", "tpsim-list/1", "list KIND", "list_report"},
-    ReportFormat{"error-report", "tpsim-error-report/1", "COMMAND, if it ends without a report",
-                 "error_report"},
+struct ReportKey {
+  std::vector<std::string_view> names;  // empty: any name
+  std::string_view type, meaning;
+  bool is_optional = false;
 };
 
+// A section of the page. Its keys are those of its bases and its own.
 struct ReportObject {
-  std::string_view name, base;
-  std::vector<ReportKey> keys;
+  std::string_view name;
+  std::string meaning = {};
+  std::vector<std::string_view> bases = {};
+  std::vector<ReportKey> keys = {};
 };
 
-// The keys of simulate's report are those of its heading and of its plan.
-const ReportObject kSimulate{"simulate_report", "run", {}};
+struct ReportsPage {
+  std::vector<ReportFormat> formats;
+  std::vector<ReportObject> objects;
+};
 
-// Returns all objects but simulate's report, in the order of the page.
-const std::vector<ReportObject>& report_objects() {
-  static const std::vector<ReportObject> kObjects = [] {
-    std::vector<ReportObject> objects;
-    for (const auto rows : {answer_keys(), evidence_keys(), campaign_keys(), prediction_keys()}) {
-      for (const ReportKey& row : rows) {
-        if (row.type == "object") {
-          objects.push_back({row.names, row.meaning, {}});
-        } else {
-          objects.back().keys.push_back(row);
-        }
+// Returns the texts between two marks, such as those of all links: "](#" and ")".
+std::vector<std::string_view> between(std::string_view text, std::string_view open,
+                                      std::string_view close) {
+  std::vector<std::string_view> found;
+  for (std::size_t at = text.find(open); at != std::string_view::npos; at = text.find(open, at)) {
+    const std::size_t end = text.find(close, at += open.size());
+    if (end == std::string_view::npos) break;
+    found.push_back(text.substr(at, end - at));
+    at = end + close.size();
+  }
+  return found;
+}
+
+std::vector<std::string_view> linked(std::string_view text) { return between(text, "](#", ")"); }
+std::vector<std::string_view> quoted(std::string_view text) { return between(text, "`", "`"); }
+
+// Returns the three cells of a table's row. Nothing for other lines and for a table's head.
+std::optional<std::array<std::string_view, 3>> cells_of(std::string_view line) {
+  constexpr std::string_view kBar = " | ", kFirst = "| ", kLast = " |";
+  if (!line.starts_with(kFirst) || line.starts_with("| key |") || line.starts_with("| command |")) {
+    return std::nullopt;
+  }
+  line = line.substr(kFirst.size(), line.size() - kFirst.size() - kLast.size());
+  const std::size_t second = line.find(kBar), third = line.find(kBar, second + kBar.size());
+  return std::array{line.substr(0, second),
+                    line.substr(second + kBar.size(), third - second - kBar.size()),
+                    line.substr(third + kBar.size())};
+}
+
+ReportFormat format_of(const std::array<std::string_view, 3>& cells) {
+  constexpr std::string_view kStart = "tpsim ", kEnd = " --json";
+  std::string_view command = quoted(cells[0]).front();
+  command = command.substr(kStart.size(), command.size() - kStart.size() - kEnd.size());
+  return {command, between(cells[1], "[", "]").front(), linked(cells[1]).front(),
+          quoted(cells[2]).front()};
+}
+
+ReportKey key_of(const std::array<std::string_view, 3>& cells) {
+  constexpr std::string_view kOptional = ", optional";
+  ReportKey key{quoted(cells[0]), cells[1], cells[2], cells[1].ends_with(kOptional)};
+  if (key.is_optional) key.type.remove_suffix(kOptional.size());
+  return key;
+}
+
+const ReportsPage& parsed_page() {
+  static const ReportsPage kPage = [] {
+    constexpr std::string_view kSection = "## ", kBases = "All keys of ";
+    ReportsPage page;
+    std::string_view text = reports_page();
+    while (!text.empty()) {
+      const std::string_view line = cut_off(text, "\n");
+      const auto cells = cells_of(line);
+      if (line.starts_with(kSection)) {
+        page.objects.push_back({.name = line.substr(kSection.size())});
+      } else if (line.starts_with(kBases)) {
+        page.objects.back().bases = linked(line);
+      } else if (cells && page.objects.empty()) {
+        page.formats.push_back(format_of(*cells));
+      } else if (cells) {
+        page.objects.back().keys.push_back(key_of(*cells));
+      } else if (!page.objects.empty() && !line.empty() && !line.starts_with('|')) {
+        std::string& meaning = page.objects.back().meaning;
+        meaning += fmt::format("{}{}", meaning.empty() ? "" : " ", line);
       }
     }
-    return objects;
+    return page;
   }();
-  return kObjects;
+  return kPage;
 }
 
 const ReportObject& object_named(std::string_view name) {
-  for (const ReportObject& one : report_objects()) {
+  for (const ReportObject& one : parsed_page().objects) {
     if (one.name == name) return one;
   }
-  if (name == kSimulate.name) return kSimulate;
-  throw BugError(fmt::format("no report has an object {}", name));
+  throw BugError(fmt::format("docs/reports.md has no section {}", name));
 }
 
-// The keys of an object, those of its base first.
+// The keys of an object, those of its bases first.
 std::vector<ReportKey> keys_of(const ReportObject& object) {
   std::vector<ReportKey> keys;
-  if (&object == &kSimulate) keys = keys_of(object_named("heading"));
-  if (!object.base.empty()) {
-    const std::vector<ReportKey> inherited = keys_of(object_named(object.base));
+  for (const std::string_view base : object.bases) {
+    const std::vector<ReportKey> inherited = keys_of(object_named(base));
     keys.insert(keys.end(), inherited.begin(), inherited.end());
   }
   keys.insert(keys.end(), object.keys.begin(), object.keys.end());
   return keys;
 }
 
-// A type of ReportKey in its parts.
-struct Type {
-  bool is_list = false, is_nullable = false;
-  std::string_view name;
-  std::string_view json = {};  // of JSON Schema; empty: an object of a report
-};
-
-Type type_of(std::string_view text) {
-  constexpr std::string_view kListOf = "list of ";
-  Type type;
-  type.is_list = text.starts_with(kListOf);
-  if (type.is_list) text.remove_prefix(kListOf.size());
-  type.is_nullable = text.ends_with('?');
-  if (type.is_nullable) text.remove_suffix(1);
-  type.name = text;
-  for (const auto& [name, json] : {std::pair{"text", "string"}, std::pair{"number", "number"},
-                                   std::pair{"whole", "integer"}, std::pair{"bool", "boolean"}}) {
-    if (text == name) type.json = json;
+// Returns the type in JSON Schema of "text", "whole number", "number or null" and the like.
+std::string_view json_type(std::string_view type) {
+  for (const auto& [start, json] : {std::pair{"text", "string"}, std::pair{"number", "number"},
+                                    std::pair{"whole", "integer"}, std::pair{"bool", "boolean"}}) {
+    if (type.starts_with(start)) return json;
   }
-  return type;
+  throw BugError(fmt::format("docs/reports.md has the unknown type {}", type));
 }
 
-JsonValue schema_of(const Type& type) {
-  JsonValue schema = json_object();
-  if (type.json.empty()) {
-    schema.set("$ref", fmt::format("#/$defs/{}", type.name));
-  } else if (type.is_nullable) {
-    JsonValue types = JsonValue(JsonValue::Array());
-    types.push(type.json);
-    types.push("null");
-    schema.set("type", std::move(types));
-  } else {
-    schema.set("type", type.json);
+JsonValue schema_of_type(std::string_view type) {
+  constexpr std::string_view kListOf = "list of ";
+  if (type.starts_with(kListOf)) {
+    JsonValue schema = json_object({{"type", "array"}});
+    return schema.set("items", schema_of_type(type.substr(kListOf.size())));
   }
-  if (!type.is_list) return schema;
-  return json_object({{"type", "array"}, {"items", std::move(schema)}});
+  if (!linked(type).empty()) {
+    return json_object({{"$ref", fmt::format("#/$defs/{}", linked(type).front())}});
+  }
+  if (!type.ends_with(" or null")) return json_object({{"type", json_type(type)}});
+  JsonValue types = JsonValue(JsonValue::Array());
+  types.push(json_type(type));
+  types.push("null");
+  return json_object({{"type", std::move(types)}});
 }
 
 JsonValue schema_of(const ReportObject& object) {
   JsonValue schema = json_object({{"type", "object"}});
-  JsonValue properties = json_object();
+  if (!object.meaning.empty()) schema.set("description", object.meaning);
+  JsonValue properties = json_object(), required = JsonValue(JsonValue::Array());
   for (const ReportKey& key : keys_of(object)) {
-    JsonValue value = schema_of(type_of(key.type));
+    JsonValue value = schema_of_type(key.type);
     value.set("description", key.meaning);
-    if (key.names == "*") {
-      schema.set("additionalProperties", std::move(value));
-      continue;
+    for (const std::string_view name : key.names) {
+      properties.set(std::string(name), value);
+      if (!key.is_optional) required.push(name);
     }
-    for (const std::string& name : words_in(std::string(key.names))) properties.set(name, value);
+    if (key.names.empty()) schema.set("additionalProperties", std::move(value));
   }
   if (!properties.as<JsonValue::Object>()->empty()) schema.set("properties", std::move(properties));
+  if (!required.as<JsonValue::Array>()->empty()) schema.set("required", std::move(required));
   return schema;
 }
 
 // Adds the objects that an object contains, at every depth, in the order in which they appear.
 void add_contained(const ReportObject& object, std::vector<const ReportObject*>& found) {
   for (const ReportKey& key : keys_of(object)) {
-    const Type type = type_of(key.type);
-    if (!type.json.empty()) continue;
-    const ReportObject& inner = object_named(type.name);
-    if (std::find(found.begin(), found.end(), &inner) != found.end()) continue;
-    found.push_back(&inner);
-    add_contained(inner, found);
-  }
-}
-
-std::string type_text(std::string_view text) {
-  const Type type = type_of(text);
-  const std::string name = type.json.empty()
-                               ? fmt::format("[{0}](#{0})", type.name)
-                               : std::string(type.name == "whole" ? "whole number" : type.name);
-  return fmt::format("{}{}{}", type.is_list ? "list of " : "", name,
-                     type.is_nullable ? " or null" : "");
-}
-
-// Adds the table of an object without the keys of its base.
-void add_table(const ReportObject& object, std::string& text) {
-  if (!object.base.empty()) text += fmt::format("All keys of [{0}](#{0}), and:\n\n", object.base);
-  text += "| key | value | meaning |\n|---|---|---|\n";
-  for (const ReportKey& key : object.keys) {
-    const std::string names =
-        key.names == "*"
-            ? "any name"
-            : joined_text(words_in(std::string(key.names)), ", ",
-                          [](const std::string& name) { return fmt::format("`{}`", name); });
-    text += fmt::format("| {} | {} | {} |\n", names, type_text(key.type), key.meaning);
+    for (const std::string_view name : linked(key.type)) {
+      const ReportObject& inner = object_named(name);
+      if (std::ranges::find(found, &inner) != found.end()) continue;
+      found.push_back(&inner);
+      add_contained(inner, found);
+    }
   }
 }
 
 }  // namespace
 
-std::span<const ReportFormat> report_formats() { return kReportFormats; }
+const std::vector<ReportFormat>& report_formats() { return parsed_page().formats; }
 
 JsonValue report_schema(const ReportFormat& format) {
   const ReportObject& object = object_named(format.object);
@@ -187,7 +191,9 @@ JsonValue report_schema(const ReportFormat& format) {
   JsonValue own = schema_of(object);
   for (JsonMember& member : *own.as<JsonValue::Object>()) {
     if (member.key == "properties") {
-      member.value.set("version", json_object({{"const", format.version}}));
+      for (JsonMember& key : *member.value.as<JsonValue::Object>()) {
+        if (key.key == "version") key.value.set("const", format.version);
+      }
     }
     schema.set(member.key, std::move(member.value));
   }
@@ -199,23 +205,8 @@ JsonValue report_schema(const ReportFormat& format) {
   return schema.set("$defs", std::move(definitions));
 }
 
-std::string reports_page() {
-  std::string text =
-      "# Keys of reports\n\n"
-      "This page lists the keys of all reports of `--json`. `tpsim show reports` prints it, and "
-      "`tpsim show schema\nKIND` prints a JSON schema. [json.md](json.md) has the rules that all "
-      "reports follow. A key is absent where it\ndoes not apply. Times are in seconds.\n\n"
-      "| command | kind of `show schema` | `version` |\n|---|---|---|\n";
-  for (const ReportFormat& format : kReportFormats) {
-    text += fmt::format("| `tpsim {} --json` | [{}](#{}) | `{}` |\n", format.command, format.kind,
-                        format.object, format.version);
-  }
-  text += "\n## simulate_report\n\nAll keys of [heading](#heading) and of [run](#run).\n";
-  for (const ReportObject& object : report_objects()) {
-    text += fmt::format("\n## {}\n\n", object.name);
-    add_table(object, text);
-  }
-  return text;
+std::string_view reports_page() {
+  return {reinterpret_cast<const char*>(kReportsPage.data()), kReportsPage.size()};
 }
 
 }  // namespace tpsim::app

@@ -1,6 +1,7 @@
+#include "app/reports/calibrate_json.h"
+
 #include <fmt/format.h>
 
-#include "app/reports/answer_json.h"
 #include "evidence/calibration/contradictions.h"
 
 namespace tpsim::app {
@@ -41,6 +42,8 @@ JsonValue calibration_json(const CalibrationAnswer& answer) {
        {"rows", json_array(found.steps, step_json)},
        {"constants", json_array(found.constants, constant_json)},
        {"parts", json_array(found.parts, part_json)},
+       {"suspected_precision",
+        found.suspected_precision ? JsonValue(name_of(*found.suspected_precision)) : JsonValue()},
        {"mean_error_before", found.error_before()},
        {"mean_error_after", found.error_after()},
        {"mean_error_left_out", found.error_left_out()},

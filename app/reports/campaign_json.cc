@@ -1,4 +1,5 @@
-#include "app/reports/answer_json.h"
+#include "app/reports/campaign_json.h"
+
 #include "app/reports/report_json.h"
 #include "core/scenario/plan_json.h"
 
@@ -45,7 +46,8 @@ JsonValue time_json(const Campaign& campaign) {
                       {"downtime_days", days(time.downtime)}});
 }
 
-JsonValue cost_json(const CampaignCost& cost) {
+JsonValue cost_json(const Campaign& campaign) {
+  const CampaignCost& cost = campaign.cost;
   return json_object({{"gpu_hours", cost.gpu_hours},
                       {"reserved_gpu_hours", cost.reserved_hours},
                       {"gpu_kwh", cost.gpu_kwh},
@@ -57,16 +59,15 @@ JsonValue cost_json(const CampaignCost& cost) {
                       {"reserved_gpu_co2_t", cost.reserved_gpu_co2_t},
                       {"reserved_total_co2_t", cost.reserved_total_co2_t},
                       {"usd_run", cost.usd_run},
-                      {"usd", cost.usd}});
+                      {"usd", cost.usd},
+                      {"usd_low", campaign.usd_of(campaign.wall_low)},
+                      {"usd_high", campaign.usd_of(campaign.wall_high)}});
 }
 
 JsonValue replanned_json(const Replanned& row) {
-  JsonValue json = json_object({{"lost_nodes", row.lost_nodes}, {"fits", !row.best.empty()}});
-  if (row.other_batch) {
-    json.set("global_batch_for_all_gpus", row.other_batch->plan.global_batch);
-  }
-  if (row.best.empty()) return json;
-  const PlannedRun& run = row.best.front();
+  JsonValue json = json_object({{"lost_nodes", row.lost_nodes}, {"fits", row.best.has_value()}});
+  if (!row.best) return json;
+  const PlannedRun& run = *row.best;
   json.set("gpus", gpu_count(run.plan));
   json.set("plan", plan_to_json(run.plan));
   json.set("step_s", run.predicted.step.value());
@@ -128,7 +129,7 @@ JsonValue campaign_json(const CampaignReport& report) {
       {"spare_nodes", campaign.spare_nodes},
       {"spare_nodes_wanted", campaign.spare_nodes_wanted},
       {"time", time_json(campaign)},
-      {"cost", cost_json(campaign.cost)},
+      {"cost", cost_json(campaign)},
       {"checkpoints", checkpoints_json(campaign.checkpoints)},
       {"replays_with_unlimited_spares", replays_json(campaign.unlimited)},
       {"replays", replays_json(campaign.replays)},

@@ -1,4 +1,4 @@
-#include "app/reports/report_json.h"
+#include "app/reports/error_json.h"
 
 namespace tpsim::app {
 namespace {

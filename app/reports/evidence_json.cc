@@ -1,5 +1,6 @@
+#include "app/reports/evidence_json.h"
+
 #include "app/answers/run_answers.h"
-#include "app/reports/answer_json.h"
 
 namespace tpsim::app {
 namespace {
@@ -50,7 +51,8 @@ JsonValue row_json(const RunOutcome& run) {
        {"cluster", run.cluster},
        {"stack", run.stack},
        {"parts", run.parts},
-       {"assumed", json_array(run.assumed)}});
+       {"assumed", json_array(run.assumed)},
+       {"without_effect", json_array(run.without_effect)}});
 }
 
 JsonValue summary_json(const ValidationSummary& s) {

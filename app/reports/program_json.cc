@@ -1,4 +1,6 @@
-// Reports of `explain --program` and `explain --memory`.
+#include "app/reports/program_json.h"
+
+#include "app/answers/term_texts.h"
 #include "app/answers/top_ops.h"
 #include "app/reports/report_json.h"
 
@@ -135,7 +137,35 @@ JsonValue snapshot_json(const ComparedSnapshot& measured) {
                       {"live", json_array(measured.peak.live, site_json)}});
 }
 
+JsonValue part_json(const NamedScenario& named, StackPart part) {
+  const PartRow& row = row_of(part);
+  return json_object({{"name", row.key},
+                      {"value", text_of(row, row.get(named.scenario.stack))},
+                      {"asked_for", named.parts.contains(part)}});
+}
+
+JsonValue term_json(const Term& term, const TermText& text, const NamedScenario& named) {
+  return json_object({{"name", name_of(term.kind)},
+                      {"time_s", term.time.value()},
+                      {"formula", text.formula},
+                      {"inputs", text.inputs},
+                      {"parts", json_array(parts_of(term.kind, named.scenario.stack),
+                                           [&](StackPart part) { return part_json(named, part); })},
+                      {"source", text.source}});
+}
+
 }  // namespace
+
+JsonValue explain_report(const NamedScenario& named, const PlannedRun& run) {
+  JsonValue json = report_head("tpsim-explain-report/1", named, gpu_count(run.plan));
+  json.set("plan", run_json(run));
+  const TermTexts texts = term_texts(named.scenario, run);
+  json.set("terms", json_array(run.predicted.breakdown, [&](const Term& term) {
+             return term_json(term, texts[static_cast<std::size_t>(term.kind)], named);
+           }));
+  add_assumed(json, named.assumed);
+  return json;
+}
 
 JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
                          const std::vector<PartProgram>& programs) {

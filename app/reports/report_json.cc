@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "app/answers/term_texts.h"
+#include "app/scenario/available_part.h"
 #include "app/scenario/open_inputs.h"
 #include "core/scenario/plan_json.h"
 #include "plans/search/certificate.h"
@@ -64,26 +64,12 @@ JsonValue search_json(const NamedScenario& named, const SearchSpace& space,
                       {"simulated", found.simulated},
                       {"pruned", std::move(pruned)},
                       {"objective", name_of(space.objective)},
-                      {"leaves_out_offload", found.offload_left_out},
+                      {"group", name_of(space.group)},
+                      {"leaves_out_offload", found.offload == OffloadSearch::kLeftOut},
+                      {"offload", name_of(found.offload)},
+                      {"held_fixed", parts_json(held_parts(named))},
                       {"inputs_hash", hash_text(named.scenario, space)},
                       {"seconds", found.elapsed.value()}});
-}
-
-JsonValue part_json(const NamedScenario& named, StackPart part) {
-  const PartRow& row = row_of(part);
-  return json_object({{"name", row.key},
-                      {"value", text_of(row, row.get(named.scenario.stack))},
-                      {"asked_for", named.parts.contains(part)}});
-}
-
-JsonValue term_json(const Term& term, const TermText& text, const NamedScenario& named) {
-  return json_object({{"name", name_of(term.kind)},
-                      {"time_s", term.time.value()},
-                      {"formula", text.formula},
-                      {"inputs", text.inputs},
-                      {"parts", json_array(parts_of(term.kind),
-                                           [&](StackPart part) { return part_json(named, part); })},
-                      {"source", text.source}});
 }
 
 // Returns a plan with its prediction and, if the objective is time, the probability that the best
@@ -122,11 +108,18 @@ JsonValue report_head(const char* version, const NamedScenario& named, std::int6
        {"active_parameters", active_parameter_count(scenario.model)},
        {"cluster", scenario.cluster.name},
        {"stack", scenario.stack.name},
+       {"seq", scenario.model.seq},
        {"gpus", gpus},
        {"profile", json_object({{"name", scenario.profile.name},
                                 {"provenance", name_of(scenario.profile.provenance)}})}});
+  if (const Finetune& tuned = scenario.stack.training.finetune; tuned.adapts) {
+    const TrainedCounts counts = trained_counts(scenario.model, tuned);
+    json.set("trained_parameters", counts.trained);
+    json.set("frozen_parameters", counts.frozen);
+  }
   const std::vector<std::string>& notes = scenario.model.notes;
   if (!notes.empty()) json.set("model_notes", json_array(notes));
+  if (!named.remedy.empty()) json.set("remedy", named.remedy);
   if (!named.dropped.empty()) json.set("dropped", json_array(named.dropped));
   return json;
 }
@@ -140,7 +133,7 @@ void add_assumed(JsonValue& report, const Assumed& assumed) {
                              return json_object(
                                  {{"what", name_of(one.input)},
                                   {"taken", one.taken},
-                                  {"option", option_of(field_of(one.input))},
+                                  {"option", stating_option(one.input)},
                                   {"others", one.others},
                                   {"spread_pct", 100 * one.slower},
                                   {"spread_faster_pct", 100 * one.faster},
@@ -185,17 +178,6 @@ JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run) {
   for (JsonMember& member : *plan.as<JsonValue::Object>()) {
     json.set(std::move(member.key), std::move(member.value));
   }
-  add_assumed(json, named.assumed);
-  return json;
-}
-
-JsonValue explain_report(const NamedScenario& named, const PlannedRun& run) {
-  JsonValue json = report_head("tpsim-explain-report/1", named, gpu_count(run.plan));
-  json.set("plan", run_json(run));
-  const TermTexts texts = term_texts(named.scenario, run);
-  json.set("terms", json_array(run.predicted.breakdown, [&](const Term& term) {
-             return term_json(term, texts[static_cast<std::size_t>(term.kind)], named);
-           }));
   add_assumed(json, named.assumed);
   return json;
 }

@@ -1,9 +1,10 @@
+#include "app/reports/trace_json.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "app/reports/report_json.h"
 #include "core/json/json_document.h"
 
 namespace tpsim::app {
@@ -54,13 +55,16 @@ JsonValue metadata_json(const char* what, std::int64_t track, JsonValue args) {
       {{"name", what}, {"ph", "M"}, {"pid", kProcess}, {"tid", track}, {"args", std::move(args)}});
 }
 
-// The tensors of a stage by category: viewers draw them as a stack.
-JsonValue memory_json(std::size_t stage, const MemorySample& sample) {
+// The memory of a stage by category: viewers draw the categories as a stack.
+JsonValue memory_json(const StageMemory& overheads, const MemorySample& sample) {
   JsonValue gib = json_object();
   for (std::size_t i = 0; i < sample.bytes.size(); ++i) {
-    gib.set(std::string(name_of(static_cast<MemoryCategory>(i))), sample.bytes[i] / kGiB);
+    const double bytes = sample.bytes[i] + overheads.by_category[i].value();
+    gib.set(std::string(name_of(static_cast<MemoryCategory>(i))), bytes / kGiB);
   }
-  return json_object({{"name", fmt::format("memory of stage {}, GiB", stage)},
+  gib.set("context", overheads.context.value() / kGiB);
+  gib.set("fragmentation", overheads.fragmentation.value() / kGiB);
+  return json_object({{"name", fmt::format("memory of stage {}, GiB", overheads.stage)},
                       {"ph", "C"},
                       {"ts", microseconds(sample.time)},
                       {"pid", kProcess},
@@ -127,8 +131,8 @@ class TrackIds {
 
 }  // namespace
 
-std::string trace_json(const Timeline& timeline, std::span<const MemorySamples> memory,
-                       std::string_view title) {
+std::string trace_json(const StepMemory& step, std::string_view title) {
+  const Timeline& timeline = step.timeline;
   EventList events;
   events.add(metadata_json("process_name", kFirstTrack, json_object({{"name", title}})));
   const TrackIds ids(timeline);
@@ -136,8 +140,10 @@ std::string trace_json(const Timeline& timeline, std::span<const MemorySamples> 
   for (std::size_t i = 0; i < timeline.spans.size(); ++i) {
     events.add(event_json(timeline.spans[i], ids.of_span(timeline, i)));
   }
-  for (std::size_t stage = 0; stage < memory.size(); ++stage) {
-    for (const MemorySample& sample : memory[stage]) events.add(memory_json(stage, sample));
+  for (std::size_t stage = 0; stage < step.samples.size(); ++stage) {
+    for (const MemorySample& sample : step.samples[stage]) {
+      events.add(memory_json(step.overheads[stage], sample));
+    }
   }
   return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events.text() + "\n]}\n";
 }

@@ -1,13 +1,14 @@
 #include "app/scenario/fit.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
-#include "app/scenario/available_part.h"
+#include "app/scenario/fitting_search.h"
 #include "core/base/numbers.h"
 #include "core/scenario/catalogue.h"
-#include "core/software/part_rules.h"
 #include "plans/questions/why_illegal.h"
 #include "plans/search/usual_batch.h"
 
@@ -43,7 +44,7 @@ namespace {
 constexpr std::int64_t kNeighbourhood = 64;
 
 std::string largest_category(const StageMemory& memory) {
-  const auto largest = std::max_element(memory.by_category.begin(), memory.by_category.end());
+  const auto largest = std::ranges::max_element(memory.by_category);
   const auto category = static_cast<MemoryCategory>(largest - memory.by_category.begin());
   return fmt::format("{:.0f} % of the peak is {}", *largest / memory.total() * 100,
                      name_of(category));
@@ -86,61 +87,31 @@ SearchSpace unconstrained(const SearchSpace& space) {
   return open;
 }
 
-// Suggests another stack with which the optimizer state can be offloaded, if this stack cannot
-// offload it.
-std::string offloaded_elsewhere(const Scenario& scenario, SearchSpace space) {
-  const SettingValue offloaded{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)};
-  const Result<Catalogue> catalogue = Catalogue::open();
-  if (!catalogue.ok() || scenario.stack.choices.has(offloaded)) return "";
-  space.asked[Setting::kOffload] = {offloaded.value};
-  for (const std::string& name : catalogue->list(CatalogueKind::kStacks)) {
-    Result<StackSpec> stack = catalogue->load_stack(name);
-    if (!stack.ok() || stack->launcher == Launcher::kNone) continue;
-    Scenario other = scenario;
-    other.stack = std::move(*stack);
-    if (const auto run = best_of(other, space)) {
-      return fmt::format("with --stack {} --offload optimizer {}", name, fits_text(*run));
-    }
-  }
-  return "";
+// Suggests software with which a plan fits. `may_change_stack`: also with another stack than a
+// stated one.
+std::string fits_with_software(NamedScenario named, const SearchSpace& space,
+                               bool may_change_stack) {
+  named.stack_is_default = may_change_stack;
+  named.is_saved = false;
+  const Result<SearchResult> found = search_until_fit(
+      named, space.gpus, {},
+      [&](const Scenario& one, const Progress&) { return limited_search(one, space); });
+  if (!found.ok() || found->plans.empty() || named.remedy.empty()) return "";
+  return fmt::format("{}: {}", named.remedy.substr(named.remedy.find("with --")),
+                     fits_text(found->plans.front()));
 }
 
-// Software parts that save memory and compute the same training.
-constexpr PartWord kMemorySavers[] = {{StackPart::kGradientSync, "every_micro_batch"},
-                                      {StackPart::kLossHead, "fused"},
-                                      {StackPart::kLossHead, "chunked"}};
-
-// Suggests software parts with which a plan fits: one part, or one in addition to `stated`, which
-// is the text of parts that the stack already has.
-std::string saved_by_software(const Scenario& scenario, const SearchSpace& space,
-                              const std::string& stated = "") {
-  std::string with_two;
-  for (const PartWord& saver : kMemorySavers) {
-    const std::optional<std::int64_t> value = available_value(scenario.stack, saver);
-    if (!value) continue;
-    Scenario other = scenario;
-    other.stack = with_parts(scenario.stack, {{saver.part, *value}});
-    const std::string options = fmt::format("{}{} {}", stated, option_of(saver.part), saver.word);
-    const auto run = best_of(other, space);
-    if (run && broken_part_rule(other.stack, other.model, run->plan) == nullptr) {
-      return fmt::format("with {} {}", options, fits_text(*run));
-    }
-    const bool is_first = stated.empty() && with_two.empty();
-    if (is_first) with_two = saved_by_software(other, space, options + " ");
-  }
-  return with_two;
-}
-
-// Suggests how a plan can fit. Tries in this order: drop one constraint, accept a higher risk, drop
-// all constraints, use software that saves memory, double the GPUs repeatedly, use a stack that
-// offloads optimizer state.
-std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batch_matters) {
+// Suggests how a plan can fit. Tries in this order: drop one constraint, use other software, accept
+// a higher risk, drop all constraints, double the GPUs repeatedly.
+std::string remedy(const NamedScenario& named, const SearchSpace& space, bool batch_matters) {
+  const Scenario& scenario = named.scenario;
   const std::vector<Relaxation> constraints = relaxations(space);
   for (const Relaxation& without : constraints) {
     if (const auto run = best_of(scenario, without.space)) {
       return fmt::format("without {}: {}", without.option, fits_text(*run));
     }
   }
+  if (std::string fits = fits_with_software(named, space, true); !fits.empty()) return fits;
   if (space.oom_risk < kDaring) {
     SearchSpace daring = space;
     daring.oom_risk = kDaring;
@@ -154,26 +125,25 @@ std::string remedy(const Scenario& scenario, const SearchSpace& space, bool batc
       return fmt::format("on the same {} {}", gpus_text(open.gpus), fits_text(*run));
     }
   }
-  if (std::string saved = saved_by_software(scenario, space); !saved.empty()) return saved;
   const std::int64_t most = gpus_of(scenario.cluster);
   while (open.gpus < most) {
     open.gpus = std::min(open.gpus * 2, most);
     if (const auto run = best_of(scenario, open)) {
       return fmt::format("on {} {}", gpus_text(open.gpus), fits_text(*run));
     }
-  }
-  if (std::string offloaded = offloaded_elsewhere(scenario, space); !offloaded.empty()) {
-    return offloaded;
+    std::string fits = fits_with_software(named, open, named.stack_is_default);
+    if (!fits.empty()) return fmt::format("on {} {}", gpus_text(open.gpus), fits);
   }
   return fmt::format(
       "no plan fits even on all {} of {}: use GPUs with more memory or a shorter --seq{}",
       gpus_text(most), scenario.cluster.name, batch_matters ? ", or a smaller --global-batch" : "");
 }
 
-// Whether the search space has a legal plan on `gpus` GPUs. Settings that do not affect legality
-// are fixed to one value to save time, unless the launcher's rules may refuse that value.
-bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gpus) {
-  if (gpus < 1 || gpus > gpus_of(scenario.cluster)) return false;
+// Returns a legal plan of the search space on `gpus` GPUs, if there is one. Settings that do not
+// affect legality are fixed to one value to save time, unless the launcher's rules may refuse that
+// value.
+std::optional<Plan> legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gpus) {
+  if (gpus < 1 || gpus > gpus_of(scenario.cluster)) return std::nullopt;
   space.gpus = gpus;
   const auto settle = [&](Setting setting, auto value) {
     std::vector<std::int64_t>& asked = space.asked[setting];
@@ -187,7 +157,9 @@ bool has_legal_plan(const Scenario& scenario, SearchSpace space, std::int64_t gp
           {Setting::kRecompute, static_cast<std::int64_t>(Recompute::kFull)}))
     settle(Setting::kRecompute, Recompute::kFull);
   const Result<SearchResult> found = limited_search(scenario, space);
-  return found.ok() && (!found->plans.empty() || found->nearest_miss.has_value());
+  if (!found.ok()) return std::nullopt;
+  if (!found->plans.empty()) return found->plans.front().plan;
+  return found->nearest_miss ? std::optional(found->nearest_miss->plan) : std::nullopt;
 }
 
 // Returns a text with the nearest smaller and larger numbers of GPUs that have a legal layout.
@@ -195,8 +167,8 @@ std::string nearest_legal_counts(const Scenario& scenario, const SearchSpace& sp
   std::int64_t below = 0;
   std::int64_t above = 0;
   for (std::int64_t step = 1; step <= kNeighbourhood && (below == 0 || above == 0); ++step) {
-    if (below == 0 && has_legal_plan(scenario, space, space.gpus - step)) below = space.gpus - step;
-    if (above == 0 && has_legal_plan(scenario, space, space.gpus + step)) above = space.gpus + step;
+    if (below == 0 && legal_plan(scenario, space, space.gpus - step)) below = space.gpus - step;
+    if (above == 0 && legal_plan(scenario, space, space.gpus + step)) above = space.gpus + step;
   }
   if (below == 0 && above == 0) return "";
   if (below == 0 || above == 0) return gpus_text(std::max(below, above)) + " can be used";
@@ -213,10 +185,34 @@ std::string stacks_that_can(const Scenario& scenario, const SearchSpace& space) 
     if (!stack.ok() || stack->launcher == Launcher::kNone) continue;
     Scenario other = scenario;
     other.stack = std::move(*stack);
-    if (!has_legal_plan(other, space, space.gpus)) continue;
+    if (!legal_plan(other, space, space.gpus)) continue;
     names += (names.empty() ? "" : ", ") + name;
   }
   return names;
+}
+
+// Returns why `legal`, a plan without the stated values of the option, is not legal with them.
+// Empty for degrees, whose values depend on each other, and for options that are not settings.
+std::string reason_beside(const Scenario& scenario, const SearchSpace& space, const Plan& legal,
+                          const std::string& option) {
+  constexpr std::array kDegrees = {Setting::kTp, Setting::kPp, Setting::kDp, Setting::kCp};
+  for (const SettingRow& row : setting_rows()) {
+    const bool is_degree = std::ranges::find(kDegrees, row.setting) != kDegrees.end();
+    if (is_degree || option_of(row.setting) != option) continue;
+    SearchSpace near = space_around(legal);
+    for (const SettingRow& own : setting_rows()) {
+      const bool is_one_value = own.kind != FieldKind::kList && own.counts_for == nullptr;
+      if (is_one_value) near.asked[own.setting] = {setting_of(legal, own.setting).value};
+    }
+    near.asked[row.setting] = space.asked[row.setting];
+    const Result<SearchResult> found = limited_search(scenario, near);
+    if (!found.ok()) break;
+    if (row.setting == Setting::kSchedule && legal.degrees.pp == 1 && found->pruned.empty()) {
+      return "a pipeline schedule needs more than one stage (the legal layouts have pp 1)";
+    }
+    return deciding_reason(scenario, near, *found);
+  }
+  return "";
 }
 
 // Returns the error for options that exclude each other. Dropping any one of them makes a layout
@@ -238,33 +234,47 @@ Error conflict(const Scenario& scenario, const SearchSpace& space,
 }
 
 Error nothing_legal(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
-  const std::string reason = deciding_reason(scenario, space, found);
+  std::string reason = deciding_reason(scenario, space, found);
   std::vector<std::string> conflicting;
+  std::optional<Plan> legal;  // without the last of the conflicting options
   for (const Relaxation& without : relaxations(space)) {
-    if (has_legal_plan(scenario, without.space, space.gpus)) {
-      conflicting.insert(conflicting.begin(), without.option);
-    }
+    std::optional<Plan> plan = legal_plan(scenario, without.space, space.gpus);
+    if (!plan) continue;
+    conflicting.insert(conflicting.begin(), without.option);
+    legal = std::move(plan);
+  }
+  if (conflicting.size() == 1) {
+    std::string own = reason_beside(scenario, space, *legal, conflicting.front());
+    if (!own.empty()) reason = std::move(own);
   }
   if (!conflicting.empty()) return conflict(scenario, space, conflicting, reason);
   SearchSpace other = space;
-  other.global_batch = divisible_batch(space.global_batch, space.gpus);
-  const bool has_batch =
-      other.global_batch != space.global_batch && has_legal_plan(scenario, other, space.gpus);
+  bool has_batch = false;
+  const std::int64_t whole = (space.global_batch + space.gpus - 1) / space.gpus * space.gpus;
+  for (const std::int64_t batch : {divisible_batch(space.global_batch, space.gpus), whole}) {
+    if (has_batch || batch == space.global_batch) continue;
+    other.global_batch = batch;
+    has_batch = legal_plan(scenario, other, space.gpus).has_value();
+  }
+  if (has_batch) reason = batch_reason(scenario, space);
+  std::vector<std::string> remedies;
+  if (std::string counts = nearest_legal_counts(scenario, space); !counts.empty()) {
+    remedies.push_back(std::move(counts));
+  }
+  if (has_batch) remedies.push_back(fmt::format("write --global-batch {}", other.global_batch));
   return bad_input(
       fmt::format("no layout uses {} with {} and global batch {}{}{}", gpus_text(space.gpus),
                   scenario.model.name, space.global_batch, reason.empty() ? "" : ": ", reason),
-      "--gpus",
-      nearest_legal_counts(scenario, space) +
-          (has_batch ? fmt::format(", or --global-batch {}", other.global_batch) : ""));
+      "--gpus", fmt::format("{}", fmt::join(remedies, ", or ")));
 }
 
-Error does_not_fit(const Scenario& scenario, const PlannedRun& run, double most_chance) {
+Error does_not_fit(const NamedScenario& named, const PlannedRun& run, double most_chance) {
   SearchSpace space = space_around(run.plan);
   space.oom_risk = std::min(space.oom_risk, most_chance);
-  const auto other = best_of(scenario, space);
+  const auto other = best_of(named.scenario, space);
   const std::string fits =
       other ? fmt::format("on the same {} {}", gpus_text(space.gpus), fits_text(*other))
-            : remedy(scenario, space, run.plan.micro_batch > 1);
+            : remedy(named, space, run.plan.micro_batch > 1);
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("{} does not fit: it {}", short_name(run.plan),
                            misfit_text(run.predicted, most_chance)),
@@ -275,9 +285,7 @@ Error does_not_fit(const Scenario& scenario, const PlannedRun& run, double most_
 
 const StageMemory& fullest_stage(const Prediction& predicted) {
   TPSIM_CHECK(!predicted.memory.empty(), "the prediction has no stages");
-  return *std::max_element(
-      predicted.memory.begin(), predicted.memory.end(),
-      [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
+  return *std::ranges::max_element(predicted.memory, {}, &StageMemory::total);
 }
 
 std::string shortage_text(const Prediction& predicted, Bytes limit) {
@@ -307,10 +315,10 @@ std::string misfit_text(const Prediction& predicted, double most_chance) {
       gib_text(predicted.capacity));
 }
 
-Status check_fit(const AcceptedRisk& accepted, const Scenario& scenario, const PlannedRun& run) {
+Status check_fit(const AcceptedRisk& accepted, const NamedScenario& named, const PlannedRun& run) {
   const double most = accepted.max_oom.value_or(kRefusedChance);
   if (fits_in_memory(run.predicted, most) || accepted.allow_oom) return Ok{};
-  return does_not_fit(scenario, run, most);
+  return does_not_fit(named, run, most);
 }
 
 Status check_stated_risk(const AcceptedRisk& accepted, const std::string& name,
@@ -322,14 +330,16 @@ Status check_stated_risk(const AcceptedRisk& accepted, const std::string& name,
       "a larger --max-oom accepts the plan"};
 }
 
-Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found) {
+Error nothing_fits(const NamedScenario& named, const SearchSpace& space,
+                   const SearchResult& found) {
+  const Scenario& scenario = named.scenario;
   if (!found.nearest_miss) return nothing_legal(scenario, space, found);
   const PlannedRun& miss = *found.nearest_miss;
   return Error{ErrorKind::kDoesNotFit,
                fmt::format("no plan of {} fits on {}: the closest plan, {}, {}",
                            scenario.model.name, gpus_text(space.gpus), short_name(miss.plan),
                            shortage_text(miss.predicted, memory_limit(scenario, space))),
-               "", remedy(scenario, space, miss.plan.micro_batch > 1)};
+               "", remedy(named, space, miss.plan.micro_batch > 1)};
 }
 
 }  // namespace tpsim::app

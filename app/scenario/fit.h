@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "app/scenario/named_scenario.h"
 #include "core/base/result.h"
 #include "core/plan/report.h"
-#include "core/scenario/scenario.h"
 #include "plans/search/search.h"
 
 namespace tpsim::app {
@@ -39,7 +39,7 @@ struct AcceptedRisk {
 
 // Returns kDoesNotFit (exit code 3) for a plan that does not fit: the reason, the shortage, and a
 // plan that fits.
-Status check_fit(const AcceptedRisk& accepted, const Scenario& scenario, const PlannedRun& run);
+Status check_fit(const AcceptedRisk& accepted, const NamedScenario& named, const PlannedRun& run);
 // For commands that also print plans that do not fit: returns an error only if a probability is
 // stated and the plan's is larger. `name` identifies the plan in the error.
 Status check_stated_risk(const AcceptedRisk& accepted, const std::string& name,
@@ -47,6 +47,6 @@ Status check_stated_risk(const AcceptedRisk& accepted, const std::string& name,
 
 // Returns the error for a search that found no plan. States the plan that is closest to fitting and
 // the smallest remedy, or if no layout is legal, the nearest usable numbers of GPUs.
-Error nothing_fits(const Scenario& scenario, const SearchSpace& space, const SearchResult& found);
+Error nothing_fits(const NamedScenario& named, const SearchSpace& space, const SearchResult& found);
 
 }  // namespace tpsim::app

@@ -2,9 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
+#include "app/scenario/assumed_stack.h"
 #include "app/scenario/effective_file.h"
 #include "app/scenario/field.h"
 #include "app/scenario/scenario_request.h"
@@ -191,11 +190,6 @@ Status set_network(NamedScenario& named) {
   return Ok{};
 }
 
-// Returns the reason why the launcher cannot run the model with any plan; null if it can.
-const LaunchRule* reason_against(Launcher launcher, const ModelSpec& model) {
-  return broken_rule(launcher, RuleScope::kModel, model, Plan{});
-}
-
 // Returns an error if the stack's launcher cannot run the model with any plan.
 Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
   const LaunchRule* rule = reason_against(scenario.stack.launcher, scenario.model);
@@ -213,47 +207,6 @@ Status check_stack_runs(const Catalogue& catalogue, const Scenario& scenario) {
       fmt::format("stack {} cannot run {}: {}", scenario.stack.name, rule->what, rule->why),
       (others.empty() ? "" : names_text(others) + " can run the model; ") +
           "--ignore-stack-limits plans the model anyway");
-}
-
-// Stacks that are assumed for models that the cluster's own stack cannot run, best first.
-constexpr std::array<std::string_view, 4> kOtherStacks = {"nemo", "megatron-deepspeed",
-                                                          "torchtitan", "pytorch-fsdp"};
-
-// Whether the stack replicates the model on every GPU.
-bool shards_nothing(const StackSpec& stack) {
-  return stack.choices.only[Setting::kZero] == std::vector<std::int64_t>{0};
-}
-
-// Sets the stack of a request that does not state one: that of the cluster if it can run the model,
-// else the first of kOtherStacks that can.
-Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
-                    NamedScenario& named) {
-  const Scenario& scenario = named.scenario;
-  named.stack = scenario.cluster.stack;
-  if (request.ignore_stack_limits) return Ok{};
-  const Result<StackSpec> usual = catalogue.load_stack(named.stack);
-  if (!usual.ok()) return Ok{};  // loading the stack reports the error later
-  const LaunchRule* const rule = reason_against(usual->launcher, scenario.model);
-  const ClusterSpec& cluster = scenario.cluster;
-  const std::int64_t gpus = request.gpus > 0 ? request.gpus : cluster.nodes * cluster.gpus_per_node;
-  const bool replicates = gpus > 1 && shards_nothing(*usual);
-  if (rule == nullptr && !replicates) return Ok{};
-  for (const std::string_view other : kOtherStacks) {
-    const std::string name(other);
-    TPSIM_TRY(const StackSpec stack, catalogue.load_stack(name));
-    const Framework* const framework = framework_of(stack.launcher, name);
-    const bool runs_here =
-        framework == nullptr || framework->supports_gpu(scenario.profile.device.name);
-    const bool is_like = !replicates || stack.launcher == usual->launcher;  // PyTorch's own FSDP
-    if (!runs_here || !is_like || reason_against(stack.launcher, scenario.model) != nullptr)
-      continue;
-    named.stack = name;
-    named.stack_reason =
-        fmt::format("{}, the usual stack of {}, cannot {}", usual->name, cluster.name,
-                    rule == nullptr ? "shard" : fmt::format("run {}", rule->what));
-    return Ok{};
-  }
-  return Ok{};
 }
 
 // If a saved plan names a file that cannot be loaded, adds a hint that the plan refers to it.
@@ -297,6 +250,8 @@ Status load_software(const ScenarioRequest& request, const Catalogue& catalogue,
   TPSIM_TRY(scenario.stack, named_in_plan(request, Field::kStack, request.stack,
                                           blaming(catalogue.load_stack(named.stack), request,
                                                   Field::kStack, request.stack, named.cluster)));
+  // The configuration of a run decides between the listed kernels (plans/questions/open_inputs.h).
+  scenario.stack.choices.parts.erase(StackPart::kAttentionKernel);
   named.parts = names.parts;
   TPSIM_TRY_STATUS(add_stated_parts(request, named));
   if (request.ignore_stack_limits) {
@@ -329,6 +284,7 @@ Result<NamedScenario> load_scenario(const ScenarioRequest& request, const Catalo
   named.cluster_is_default = request.file ? names.network_assumed : request.cluster.empty();
   const bool names_no_stack = request.stack.empty() && request.defaults.stack.empty();
   named.stack_is_default = request.file ? names.stack_assumed : names_no_stack;
+  named.seq_is_default = !request.file && !request.seq && !request.defaults.seq;
   named.settings_assumed = names.settings_assumed;
   TPSIM_TRY_STATUS(load_software(request, catalogue, names, named));
   return named;

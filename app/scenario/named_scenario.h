@@ -24,9 +24,11 @@ struct NamedScenario {
   double node_gbps = 0;   // requested network in Gb/s per node; 0: that of the cluster
   bool is_saved = false;  // read from a plan file
   std::vector<std::string> dropped = {};  // facts of the plan file that the request made invalid
-  // The cluster or stack was not stated and is a default. Reports mark it as such.
-  bool cluster_is_default = false, stack_is_default = false;
+  // The cluster, stack or sequence length was not stated and is a default. Reports mark it as such.
+  bool cluster_is_default = false, stack_is_default = false, seq_is_default = false;
   std::string stack_reason = {};  // why the default is not the cluster's stack; empty if it is
+  // Changes of the software by a search because no plan fits otherwise; empty if nothing.
+  std::string remedy = {};
   std::vector<std::string> settings_assumed = {};  // see PlanFile
   std::set<Setting> settings_left = {};            // settings of the plan that are defaults
   Assumed assumed = {};                            // set by widen_intervals()

@@ -1,23 +1,25 @@
 #include "app/scenario/open_inputs.h"
 
+#include "app/scenario/field.h"
 #include "core/scenario/catalogue.h"
 
 namespace tpsim::app {
 
 Result<OpenInputs> open_inputs(const NamedScenario& named) {
-  const Unstated unstated = unstated_of(named);
-  if (unstated == Unstated{}) return OpenInputs();
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
-  return OpenInputs::in(catalogue, named.scenario, names_of(named), unstated);
+  return OpenInputs::in(catalogue, named.scenario, names_of(named), unstated_of(named));
 }
 
-Field field_of(OpenInput input) {
+std::string stating_option(OpenInput input) {
   switch (input) {
-    case OpenInput::kSoftware: return Field::kStack;
-    case OpenInput::kNetwork: return Field::kNodeGbps;
-    case OpenInput::kSettings: return Field::kSet;
+    case OpenInput::kSoftware: return option_of(Field::kStack);
+    case OpenInput::kNetwork: return option_of(Field::kNodeGbps);
+    case OpenInput::kSettings: return option_of(Field::kSet);
+    case OpenInput::kLink: return option_of(Field::kCluster);
+    case OpenInput::kKernel: return std::string(option_of(StackPart::kAttentionKernel));
+    case OpenInput::kDocuments: break;
   }
-  return Field::kStack;
+  return option_of(Field::kModel);  // a file whose attention has chunks
 }
 
 Status widen_intervals(NamedScenario& named, std::span<PlannedRun> runs, int threads) {

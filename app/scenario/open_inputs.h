@@ -3,8 +3,8 @@
 #pragma once
 
 #include <span>
+#include <string>
 
-#include "app/scenario/field.h"
 #include "app/scenario/named_scenario.h"
 #include "core/base/result.h"
 #include "core/plan/report.h"
@@ -15,8 +15,8 @@ namespace tpsim::app {
 // Returns the inputs that neither the request nor the plan file states.
 Result<OpenInputs> open_inputs(const NamedScenario& named);
 
-// Returns the field with which the user can state the input.
-Field field_of(OpenInput input);
+// Returns the option with which the user can state the input.
+std::string stating_option(OpenInput input);
 
 // Widens the interval of every plan by the effect of unstated inputs. Stores the assumed values for
 // the first plan in `named`.

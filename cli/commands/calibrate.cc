@@ -1,7 +1,7 @@
 // tpsim calibrate: fits constants of a stack and a cluster to measurements. With the output of
 // nccl-tests, fits the bandwidth efficiency of the cluster's links.
 #include "app/answers/calibrate_answer.h"
-#include "app/reports/answer_json.h"
+#include "app/reports/calibrate_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/views/answer_views.h"

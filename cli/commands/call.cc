@@ -13,7 +13,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "app/reports/report_json.h"
+#include "app/reports/error_json.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"
@@ -157,8 +157,12 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
     const auto found = std::find_if(keywords.begin(), keywords.end(),
                                     [&](const CallKeyword& one) { return one.name == member.key; });
     if (found == keywords.end()) {
+      std::string option = "--" + member.key;
+      std::replace(option.begin(), option.end(), '_', '-');
+      const std::string_view instead = written_instead(option);
       return bad_input(fmt::format("does not accept the option {}", member.key),
-                       std::string(row.name), meant(nearest(member.key, names)));
+                       std::string(row.name),
+                       instead.empty() ? meant(nearest(member.key, names)) : std::string(instead));
     }
     TPSIM_TRY_STATUS(found->value.empty() ? set_switch(row, found->opt, member, arguments)
                                           : set_option(found->opt, member, arguments));

@@ -3,9 +3,9 @@
 // The plan comes from --plan, from options as for simulate, or with --gpus from a search. With
 // --deadline or --budget all cluster sizes are searched.
 #include "app/answers/campaign_answer.h"
-#include "app/reports/answer_json.h"
+#include "app/reports/campaign_json.h"
 #include "cli/commands/commands.h"
-#include "cli/options/requests.h"
+#include "cli/options/campaign_request.h"
 #include "cli/options/values.h"
 #include "cli/views/answer_views.h"
 #include "core/scenario/plan_json.h"

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "app/answers/log_answer.h"
-#include "app/reports/answer_json.h"
+#include "app/reports/evidence_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/options/values.h"
@@ -122,7 +122,7 @@ void write_check(TextReport& out, const CheckedLog& checked) {
   if (!check.findings.empty()) {
     out.heading("WHY", check.findings.size() > 1 ? "largest cause first" : "");
     for (const Finding& finding : check.findings) {
-      out.line("  {}: {}", out.bold(name_of(finding.cause)), printable(finding.evidence));
+      out.prose(out.bold(name_of(finding.cause)) + ": " + printable(finding.evidence));
     }
   }
   write_causes(out, checked);
@@ -148,8 +148,8 @@ Result<PlanOfLog> plan_of_log(const Arguments& arguments, const OpenedLog& log) 
     return PlanOfLog{std::move(file), false};
   }
   TPSIM_TRY(const ImportRequest import, import_request(arguments));
-  TPSIM_TRY(const auto printed, plan_printed_in_log(import, log));
-  if (printed) return PlanOfLog{*printed, true};
+  TPSIM_TRY(const auto printed, arguments_in_log(import, log));
+  if (printed) return PlanOfLog{printed->file, true};
   return option_error("--plan", "the plan of this run is missing",
                       "give a plan file that --save wrote; only a Megatron log that prints its "
                       "arguments needs none");

@@ -15,11 +15,14 @@ namespace {
 // Returns the placeholder of an option's value in --help: "none|full" for a single value,
 // "none,full" if the command accepts a list.
 std::string placeholder(const OptionRow& row) {
+  constexpr std::size_t kWidth = 96;
   std::string text = row.value;
-  if (!row.many) return text;
-  if (text == "N") return "N,N-N";
-  std::replace(text.begin(), text.end(), '|', ',');
-  return text;
+  if (row.many && text == "N") return "N,N-N";
+  if (row.many) std::replace(text.begin(), text.end(), '|', ',');
+  const std::size_t begin = std::string_view(row.name).size() + 3;
+  if (begin + text.size() <= kWidth) return text;
+  const std::size_t cut = text.find_last_of("|,", kWidth - begin);  // goes on in a second line
+  return text.substr(0, cut + 1) + "\n      " + text.substr(cut + 1);
 }
 
 // Converts repeated values, which CLI11 joins with line breaks, to a comma-separated list.
@@ -36,11 +39,14 @@ void add_options(CLI::App& app, Command command, Arguments& arguments) {
           ->group(std::string(row.group));
     } else {
       app.add_option_function<std::string>(
-             row.name, [&](const std::string& text) { arguments.set(row.opt, as_list(text)); },
+             row.name,
+             [&](const std::string& text) {
+               arguments.set(row.opt, row.repeats == Repeats::kEach ? text : as_list(text));
+             },
              row.help)
           ->type_name(placeholder(row))
           ->group(std::string(row.group))
-          ->multi_option_policy(row.repeats == Repeats::kJoins
+          ->multi_option_policy(row.repeats >= Repeats::kJoins
                                     ? CLI::MultiOptionPolicy::Join
                                     : CLI::MultiOptionPolicy::TakeLast);  // see check_once()
     }

@@ -18,6 +18,7 @@ class TokenSource;
 struct TrainingRun;
 namespace app {
 struct NamedScenario;
+struct PlanAnswer;
 }  // namespace app
 }  // namespace tpsim
 
@@ -74,6 +75,9 @@ Result<Answer> run_call(const Arguments& arguments, const Terminal& terminal);
 // outcome is kDoesNotFit if no size has a plan.
 Result<Answer> run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                            const Terminal& terminal);
+
+// plan --plot: draws the plans of a search, the memory of the best one and its timeline.
+Status write_plan_picture(const std::string& path, const PlanAnswer& answer);
 
 // validate plan.json: trains the plan for a few steps on all ranks, and compares step time, memory
 // by stage, waiting time, each kind of op and each collective with the prediction.

@@ -7,7 +7,7 @@
 
 #include "app/answers/memory_answer.h"
 #include "app/reports/answer_json.h"
-#include "app/reports/report_json.h"
+#include "app/reports/program_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/options/values.h"
@@ -15,6 +15,7 @@
 #include "core/base/files.h"
 #include "core/plan/rank_layout.h"
 #include "core/scenario/plan_json.h"
+#include "evidence/logs/pickle.h"
 
 namespace tpsim::cli {
 namespace {
@@ -112,12 +113,12 @@ Result<Answer> explain_plan(const Arguments& arguments, const SimulatedPlan& pla
 
 Result<Answer> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
                            const Terminal& terminal) {
-  constexpr Opt kOfRows[] = {"--runs",      "--row",      "--cluster",       "--stack", "--profile",
-                             "--node-gbps", "--program",  "--after",         "--diff",  "--memory",
-                             "--rank",      "--snapshot", "--save-snapshot", "--json"};
+  constexpr Opt kOfRows[] = {"--runs",          "--row",       "--cluster", "--stack",
+                             "--profile",       "--node-gbps", "--program", "--after",
+                             "--diff",          "--memory",    "--rank",    "--snapshot",
+                             "--save-snapshot", "--json",      "--quiet",   "--color"};
   for (const OptionRow& option : option_rows()) {
-    const bool meant =
-        std::find(std::begin(kOfRows), std::end(kOfRows), option.opt) != std::end(kOfRows);
+    const bool meant = std::ranges::find(kOfRows, option.opt) != std::end(kOfRows);
     if (!meant)
       TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row of the table states this value"));
   }

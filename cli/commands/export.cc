@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "app/answers/export_answer.h"
-#include "app/reports/answer_json.h"
+#include "app/reports/evidence_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/options/values.h"

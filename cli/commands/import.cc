@@ -42,11 +42,16 @@ Result<PlannedRun> predicted_run(const PlanFile& file) {
   return std::move(answer.run);
 }
 
-Status check_risk(const Arguments& arguments, const PlanFile& file, const Result<PlannedRun>& run) {
+Status check_risk(const Arguments& arguments, const PlanFile& file, const PlannedRun& run) {
   TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));
-  if (!accepted.max_oom) return Ok{};
-  if (!run.ok()) return run.error();
-  return check_stated_risk(accepted, short_name(file.plan), run->predicted);
+  return accepted.max_oom ? check_stated_risk(accepted, short_name(file.plan), run.predicted)
+                          : Status(Ok{});
+}
+
+// The error after the report of a plan that was read and cannot be predicted.
+Error unpredicted(Error why) {
+  why.message = "the plan cannot be predicted: " + why.message;
+  return why;
 }
 
 void write_import(TextReport& out, const Arguments& arguments, const PlanFile& file,
@@ -61,11 +66,7 @@ void write_import(TextReport& out, const Arguments& arguments, const PlanFile& f
            printable(file.stack));
   if (!file.parts.empty()) out.line("  with {}", to_string(file.parts));
   out.blank();
-  if (run.ok()) {
-    write_headline(out, run->predicted);
-  } else {
-    out.note(printable("the plan cannot be predicted: " + to_string(run.error())));
-  }
+  if (run.ok()) write_headline(out, run->predicted);
   if (!arguments.has("--save")) return;
   out.blank();
   out.line("wrote the plan to {}", printable(*arguments["--save"]));
@@ -79,13 +80,13 @@ Result<Answer> run_import(const Arguments& arguments, const Terminal& terminal) 
   const PlanFile& file = imported.file;
   if (arguments.has("--save")) TPSIM_TRY_STATUS(save_with_contents(*arguments["--save"], file));
   say_remarks(arguments, imported);
-  std::optional<Result<PlannedRun>> run;
-  if (!arguments.has("--json") || arguments.has("--max-oom")) run = predicted_run(file);
+  const Result<PlannedRun> run = predicted_run(file);
   Answer answer = answered(
       arguments, terminal, [&] { return plan_file_to_json(file); },
-      [&](TextReport& out) { write_import(out, arguments, file, *run); });
+      [&](TextReport& out) { write_import(out, arguments, file, run); });
   answer.plans = {file};
-  if (run) answer.outcome = check_risk(arguments, file, *run);
+  if (run.ok()) answer.outcome = check_risk(arguments, file, *run);
+  if (!run.ok()) answer.verdict = unpredicted(run.error());
   return answer;
 }
 

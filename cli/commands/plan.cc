@@ -7,21 +7,17 @@
 #include <utility>
 #include <vector>
 
-#include "app/answers/export_answer.h"
 #include "app/answers/plan_answers.h"
 #include "app/reports/report_json.h"
-#include "campaigns/assumptions.h"
+#include "app/scenario/available_part.h"
 #include "cli/commands/commands.h"
-#include "cli/options/requests.h"
+#include "cli/options/plan_requests.h"
 #include "cli/options/values.h"
 #include "cli/views/plan_view.h"
-#include "core/base/files.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
-#include "core/scenario/catalogue.h"
 #include "core/scenario/measured_stack.h"
 #include "core/scenario/plan_contents.h"
-#include "gui/views/plan_picture.h"
 
 namespace tpsim::cli {
 namespace {
@@ -47,41 +43,6 @@ std::string pruned_text(const SearchResult& found) {
   });
 }
 
-// Whether the catalogue has the assumptions that a campaign on this cluster needs.
-bool has_assumptions(const std::string& cluster) {
-  const Result<Catalogue> catalogue = Catalogue::open();
-  if (!catalogue.ok()) return false;
-  const std::vector<std::string> names = assumption_names(*catalogue);
-  return std::find(names.begin(), names.end(), assumptions_name_of(cluster)) != names.end();
-}
-
-// Writes commands that continue from the saved plan.
-void write_next(TextReport& out, const Arguments& arguments, const std::string& cluster,
-                std::optional<LaunchStack> launcher) {
-  const std::string quoted = shell_quoted(arguments["--save"].value_or("plan.json"));
-  const std::string program = printable(arguments.program);
-  const std::size_t columns = out.terminal().columns;
-  out.heading("NEXT");
-  const auto add = [&](const std::string& command) {
-    out.line("{}", columns == 0 ? "  " + command : continued("  " + command, columns));
-  };
-  if (!arguments.has("--save")) {
-    add(fmt::format("{} --save {}", printable(arguments.command_line), quoted));
-  }
-  add(fmt::format("{} simulate {} --trace timeline.json   # for ui.perfetto.dev", program, quoted));
-  add(fmt::format("{} explain {}   # every term with its formula and source", program, quoted));
-  if (launcher) {
-    add(fmt::format("{} export {} --to {} -o launch   # and check-log launch.log {} once it runs",
-                    program, quoted, name_of(*launcher), quoted));
-  }
-  if (cluster == kThisMachine) {
-    add(fmt::format("{} validate {}   # train a few steps here and compare", program, quoted));
-  }
-  if (has_assumptions(cluster)) {
-    add(fmt::format("{} campaign {} --tokens 1T   # days, energy, money", program, quoted));
-  }
-}
-
 // Writes the table of plans and the reasons for excluded plans. Ties are marked only if the
 // objective is time.
 void write_plans(TextReport& out, const PlanAnswer& answer, bool shows_front) {
@@ -93,29 +54,61 @@ void write_plans(TextReport& out, const PlanAnswer& answer, bool shows_front) {
                              (marks_ties ? "; =: not distinguishable from the best" : "") +
                              used.note);
   write_ranking(out, found.plans, marks_ties, used);
+  if (space.group == Grouping::kLayout) {
+    out.prose("Each row is the best plan of a layout; --group none ranks every plan.", Ink::kDim);
+  }
   if (!found.pruned.empty()) out.prose("ruled out: " + pruned_text(found), Ink::kDim);
+}
+
+// States what the search did with an offloaded optimizer. Starts with a space; empty if the options
+// of the search decided it.
+const char* offload_text(const SearchResult& found) {
+  switch (found.offload) {
+    case OffloadSearch::kAsAsked: return "";
+    case OffloadSearch::kLeftOut:
+      return " Plans with an offloaded optimizer were not searched (--offload none,optimizer "
+             "includes them).";
+    case OffloadSearch::kNeeded:
+      return " The optimizer is offloaded because no plan fits without it.";
+    case OffloadSearch::kSurely: break;
+  }
+  if (found.plans.front().plan.offload == Offload::kOptimizer) {
+    return " The optimizer is offloaded because even the slow end of its interval, with the "
+           "software "
+           "as assumed, is better than the best plan without.";
+  }
+  return " Measured runs have not confirmed the time of offloaded optimizers yet: such a plan "
+         "counts "
+         "only if the slow end of its interval is better than the best plan without (--offload "
+         "optimizer shows them).";
 }
 
 // States how many combinations were excluded, bounded and simulated, and that no other combination
 // can be better.
 void write_certificate(TextReport& out, const PlanAnswer& answer) {
   const SearchResult& found = answer.found;
-  const char* left_out = found.offload_left_out
-                             ? " Plans with an offloaded optimizer were not searched (--offload "
-                               "none,optimizer includes them)."
-                             : "";
   const std::string worse =
       found.not_as_good == 0
           ? ""
           : fmt::format("{} of them because even their best case is worse than the plans shown; ",
                         count_text(found.not_as_good));
+  std::string fixed = fmt::format("--stack {}, --seq {}, --global-batch {}", answer.named.stack,
+                                  answer.named.scenario.model.seq, answer.space.global_batch);
+  for (const auto& [part, value] : held_parts(answer.named)) {
+    fixed += fmt::format(", {} {}", option_of(part), text_of(row_of(part), value));
+  }
   out.heading("CERTIFICATE");
+  const char* best =
+      answer.space.group == Grouping::kLayout
+          ? "No other layout of the searched settings can be better, nor another plan of these "
+            "layouts."
+          : "No other combination of the searched settings can be better.";
   out.prose(fmt::format(
-      "{} combinations: {} ruled out, {}{} fit in memory, {} of them simulated. No other "
-      "combination of the searched settings can be better.{} Inputs {}",
+      "{} combinations: {} ruled out, {}{} fit in memory, {} of them simulated. {}{} "
+      "Held fixed, so that other values may be better: {}. Inputs {}",
       count_text(found.considered), count_text(found.considered - found.feasible), worse,
-      count_text(found.feasible), count_text(found.simulated), left_out,
-      hash_text(answer.named.scenario, answer.space)));
+      count_text(found.feasible), count_text(found.simulated), best, offload_text(found),
+      printable(fixed), hash_text(answer.named.scenario, answer.space)));
 }
 
 // Returns a remark if the best plan uses fewer GPUs than available, which is possible if the
@@ -141,27 +134,7 @@ void write_report(TextReport& out, const Arguments& arguments, const PlanAnswer&
   write_breakdown(out, best.predicted, kLargestTerms);
   write_plans(out, answer, arguments.has("--pareto"));
   write_certificate(out, answer);
-  write_next(out, arguments, named.cluster, advised_export(named, best.plan));
-}
-
-Status write_picture(const std::string& path, const PlanAnswer& answer) {
-  TPSIM_TRY(const gui::Drawing picture,
-            gui::plan_picture(answer.named.scenario, answer.drawn, answer.possible));
-  return write_file_atomically(path, gui::svg_text(picture));
-}
-
-Result<PlanAnswer> answer_of(PlanRequest request, const Terminal& terminal) {
-  std::optional<ProgressBar> bar, front_bar;
-  request.search.progress = [&](double share) {
-    if (!bar) bar.emplace(terminal, "searching");
-    bar->show(share);
-  };
-  request.front_progress = [&](double share) {
-    bar.reset();
-    if (!front_bar) front_bar.emplace(terminal, "searching the Pareto front");
-    front_bar->show(share);
-  };
-  return plan_answer(request);
+  write_next(out, arguments, named, best);
 }
 
 }  // namespace
@@ -173,14 +146,22 @@ Result<Answer> run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(refuse(arguments, {"--scaling"},
                           "the option needs several numbers of GPUs: --gpus 64,128,256"));
   if (arguments.has("--pareto")) {
-    TPSIM_TRY_STATUS(refuse(arguments, {"--top"}, "--pareto shows the complete Pareto front"));
+    TPSIM_TRY_STATUS(
+        refuse(arguments, {"--top", "--group"}, "--pareto shows the complete Pareto front"));
   }
-  TPSIM_TRY(const PlanRequest request, plan_request(arguments, file));
-  TPSIM_TRY(const PlanAnswer planned, answer_of(request, terminal));
+  TPSIM_TRY(PlanRequest request, plan_request(arguments, file));
+  ProgressBar progress(terminal, "searching");
+  request.search.progress = progress.shower();
+  TPSIM_TRY(const PlanAnswer planned, plan_answer(request));
   const auto& [named, space, found, drawn, possible] = planned;
   if (found.plans.empty()) {
-    Answer answer{.outcome = nothing_fits(named.scenario, space, found)};
-    if (arguments.has("--json")) answer.document = plan_report(named, space, found);
+    const Error error = nothing_fits(named, space, found);
+    Answer answer{.outcome = error};
+    if (arguments.has("--json")) {
+      answer.document = plan_report(named, space, found);
+      answer.document.set("none", error.message);
+      answer.document.set("hint", error.hint);
+    }
     return answer;
   }
   // Write the files before printing the report that names them.
@@ -188,7 +169,7 @@ Result<Answer> run_plan(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(
         save_with_contents(*arguments["--save"], plan_file_of(named, found.plans.front().plan)));
   }
-  if (arguments.has("--plot")) TPSIM_TRY_STATUS(write_picture(*arguments["--plot"], planned));
+  if (arguments.has("--plot")) TPSIM_TRY_STATUS(write_plan_picture(*arguments["--plot"], planned));
   Answer answer = answered(
       arguments, terminal, [&] { return plan_report(planned.named, planned.space, planned.found); },
       [&](TextReport& out) { write_report(out, arguments, planned); });

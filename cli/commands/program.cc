@@ -9,7 +9,7 @@
 #include <exception>
 #include <string>
 
-#include "app/reports/report_json.h"
+#include "app/reports/error_json.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
 #include "core/base/standard_streams.h"

@@ -5,7 +5,7 @@
 #include "app/answers/plan_answers.h"
 #include "app/reports/answer_json.h"
 #include "cli/commands/commands.h"
-#include "cli/options/requests.h"
+#include "cli/options/plan_requests.h"
 #include "core/base/files.h"
 #include "core/base/numbers.h"
 #include "gui/draw/scaling_picture.h"
@@ -56,7 +56,7 @@ Status draw(const std::string& path, const ScalingAnswer& answer) {
 
 Result<Answer> run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                            const Terminal& terminal) {
-  TPSIM_TRY_STATUS(refuse(arguments, {"--top", "--pareto", "--save"},
+  TPSIM_TRY_STATUS(refuse(arguments, {"--top", "--group", "--pareto", "--save"},
                           "with several --gpus, tpsim shows only the best plan for each number"));
   TPSIM_TRY(ScalingRequest request, scaling_request(arguments, file));
   ProgressBar progress(terminal, "searching");

@@ -38,7 +38,7 @@ std::string singular(std::string kind) {
 
 Result<std::string> schema_text(const std::string& kind) {
   const auto files = file_formats();
-  const auto reports = report_formats();
+  const auto& reports = report_formats();
   std::vector<std::string_view> names;
   for (const FileFormat& format : files) names.push_back(format.kind);
   for (const ReportFormat& format : reports) names.push_back(format.kind);
@@ -50,33 +50,29 @@ Result<std::string> schema_text(const std::string& kind) {
                                       : report_schema(reports[index - files.size()]));
 }
 
+template <class Spec>
+Result<std::string> file_text(const Result<Spec>& entry) {
+  if (!entry.ok()) return entry.error();
+  return to_json(*entry);
+}
+
 // Returns a page, or an entry of the catalogue as a file.
 Result<std::string> entry_text(const std::string& kind, const std::string& name) {
   if (kind == "formats") return formats_page();
-  if (kind == "reports") return reports_page();
+  if (kind == "reports") return std::string(reports_page());
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   if (kind == "families") return models_page(catalogue);
   if (name.empty())
     return not_named(kind, fmt::format("tpsim list {}{} shows the names", kind,
                                        kind == "assumptions" ? "" : "s"));
-  if (kind == "model") {
-    TPSIM_TRY(const ModelSpec model, catalogue.load_model(name));
-    return to_json(model);
-  }
-  if (kind == "cluster") {
-    TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(name));
-    return to_json(cluster);
-  }
-  if (kind == "profile") {
-    TPSIM_TRY(const Profile profile, catalogue.load_profile(name));
-    return to_json(profile);
-  }
+  if (kind == "model") return file_text(catalogue.load_model(name));
+  if (kind == "cluster") return file_text(catalogue.load_cluster(name));
+  if (kind == "profile") return file_text(catalogue.load_profile(name));
   if (kind == "assumptions") {
     TPSIM_TRY(const std::filesystem::path path, find_assumptions(catalogue, name));
     return read_file(path, kMostJsonBytes);
   }
-  TPSIM_TRY(const StackSpec stack, catalogue.load_stack(name));
-  return to_json(stack);
+  return file_text(catalogue.load_stack(name));
 }
 
 }  // namespace

@@ -5,8 +5,9 @@
 
 #include "app/answers/plan_answers.h"
 #include "app/reports/report_json.h"
+#include "app/reports/trace_json.h"
 #include "cli/commands/commands.h"
-#include "cli/options/requests.h"
+#include "cli/options/plan_requests.h"
 #include "cli/views/plan_view.h"
 #include "core/base/files.h"
 #include "core/scenario/plan_contents.h"
@@ -33,7 +34,7 @@ constexpr std::string_view kHere = "-";  // file name that means standard output
 
 Result<std::string> trace_of(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY(const StepMemory step, step_memory(scenario, plan));
-  return trace_json(step.timeline, step.samples, scenario.model.name + ", " + short_name(plan));
+  return trace_json(step, scenario.model.name + ", " + short_name(plan));
 }
 
 // Writes the files that options request, and adds messages about them to the answer. With --trace -
@@ -79,7 +80,7 @@ Result<Answer> run_simulate(const Arguments& arguments, const Terminal& terminal
         [&](TextReport& out) { write_report(out, named, run); });
   }
   answer.plans = {plan_file_of(named, run.plan)};
-  answer.outcome = check_fit(accepted, named.scenario, run);
+  answer.outcome = check_fit(accepted, named, run);
   if (answer.outcome) answer.outcome = write_files(arguments, named, run.plan, answer);
   return answer;
 }

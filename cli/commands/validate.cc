@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "app/answers/run_answers.h"
-#include "app/reports/answer_json.h"
+#include "app/reports/evidence_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
 #include "cli/options/values.h"
@@ -33,8 +34,9 @@ void write_time_figures(TextReport& out, const ValidationSummary& s) {
                                        "; the predicted best is {:.1f} % slower than the measured "
                                        "best (mean of {} sweeps)",
                                        100 * s.top1_regret, s.regret_groups);
-  out.line("ranking: Kendall tau {:.2f} over {} pairs, whose errors differ by {:.1f} %{}",
-           s.kendall_tau, s.pairs, 100 * s.pair_spread, regret);
+  out.note(
+      fmt::format("ranking: Kendall tau {:.2f} over {} pairs, whose errors differ by {:.1f} %{}",
+                  s.kendall_tau, s.pairs, 100 * s.pair_spread, regret));
 }
 
 void write_figures(TextReport& out, const ValidationSummary& s) {
@@ -75,8 +77,28 @@ Table rows_table(const std::vector<RunOutcome>& outcomes) {
   return table;
 }
 
+// Names stated columns that do nothing with the software of their rows, and rows whose p(OOM) rests
+// on an assumption.
+void write_notes(TextReport& out, const std::vector<RunOutcome>& outcomes) {
+  std::map<std::string, std::int64_t> idle;
+  std::int64_t open = 0;
+  for (const RunOutcome& run : outcomes) {
+    for (const std::string& one : run.without_effect) ++idle[one + " with stack " + run.stack];
+    open += run.has_open_recompute ? 1 : 0;
+  }
+  for (const auto& [what, rows] : idle) {
+    out.line("no effect: {} ({} {})", printable(what), rows, rows == 1 ? "row" : "rows");
+  }
+  if (open == 0) return;
+  out.line(
+      "recompute is not stated in {} {}: p(OOM) is the mean of no and full recompute, the step "
+      "time is that of none",
+      open, open == 1 ? "row" : "rows");
+}
+
 void write_report(TextReport& out, const std::vector<RunOutcome>& outcomes) {
   out.table(rows_table(outcomes));
+  write_notes(out, outcomes);
   out.blank();
   const std::vector<RunOutcome> fitted = rows_of(outcomes, true);
   if (!fitted.empty()) {

@@ -1,10 +1,11 @@
-// Fills the request of `campaign` from options.
+#include "cli/options/campaign_request.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
 
-#include "cli/options/requests.h"
+#include "cli/options/plan_requests.h"
 #include "cli/options/values.h"
 #include "core/base/leading_number.h"
 

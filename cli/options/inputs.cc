@@ -164,16 +164,43 @@ Result<AcceptedRisk> accepted_risk(const Arguments& arguments) {
   return accepted;
 }
 
-Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt) {
-  if (!arguments.has(opt)) return std::vector<SettingValue>();
-  std::vector<SettingValue> values;
-  for (const OptionValue& one : values_of(arguments, opt)) {
-    TPSIM_TRY(const std::string text, word_of(opt, one));
-    const Result<std::vector<SettingValue>> some = parse_settings(text);
-    if (!some.ok()) return option_error(opt, some.error().message, some.error().hint);
-    values.insert(values.end(), some->begin(), some->end());
+namespace {
+
+// Adds "tp=8", or a part of the software such as "shard-group=node".
+Status add_choice(std::string_view text, Choices& choices) {
+  const std::string_view name = text.substr(0, text.find('='));
+  for (const PartRow& row : part_rows()) {
+    const bool is_meant = name == row.key || name == option_of(row.part).substr(2);
+    if (!is_meant || name.size() == text.size()) continue;
+    TPSIM_TRY(choices.parts[row.part], parse_value(row, text.substr(name.size() + 1)));
+    return Ok{};
   }
-  return values;
+  TPSIM_TRY(const std::vector<SettingValue> values, parse_settings(text));
+  choices.settings.insert(choices.settings.end(), values.begin(), values.end());
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Choices> choices_of(const Arguments& arguments, Opt opt) {
+  Choices choices;
+  if (!arguments.has(opt)) return choices;
+  for (const OptionValue& one : values_of(arguments, opt)) {
+    TPSIM_TRY(const std::string list, word_of(opt, one));
+    for (std::size_t at = 0, comma = 0; comma != std::string::npos; at = comma + 1) {
+      comma = list.find(',', at);
+      const Status added = add_choice(std::string_view(list).substr(at, comma - at), choices);
+      if (!added.ok()) return option_error(opt, added.error().message, added.error().hint);
+    }
+  }
+  return choices;
+}
+
+Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt) {
+  TPSIM_TRY(Choices choices, choices_of(arguments, opt));
+  if (choices.parts.empty()) return std::move(choices.settings);
+  return option_error(opt, fmt::format("{} is a part of the software", to_string(choices.parts)),
+                      "give the values to search with the option of the part");
 }
 
 Result<int> threads_of(const Arguments& arguments) {

@@ -11,6 +11,7 @@
 #include "cli/options/options.h"
 #include "core/base/result.h"
 #include "core/scenario/plan_file.h"
+#include "plans/questions/why_not.h"
 
 namespace tpsim::cli {
 
@@ -31,8 +32,10 @@ Result<SearchRequest> sizes_request(const Arguments& arguments);
 // Reads --max-oom and --allow-oom.
 Result<AcceptedRisk> accepted_risk(const Arguments& arguments);
 
-// Returns the settings listed in --exclude or --why-not.
+// Returns the settings listed in --exclude.
 Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt);
+// Returns the settings and software parts listed in --why-not.
+Result<Choices> choices_of(const Arguments& arguments, Opt opt);
 // Returns the number of threads for a search.
 Result<int> threads_of(const Arguments& arguments);
 

@@ -43,6 +43,7 @@ enum class Repeats : std::uint8_t {
   kNever,  // an error, since the intended value is unclear
   kLastWins,
   kJoins,  // all values form one list, in which later ones override
+  kEach,   // each value is a text, which may contain commas
 };
 
 // Titles of groups in --help.
@@ -90,13 +91,16 @@ inline constexpr OptionFacts kRows[] = {
      kAll | kGui | kValidate | kImport | kCompare | kCheckLog | kCalibrate},
     {"--node-gbps", "X", "network bandwidth per node, Gb/s one way [the cluster's]", kInputs,
      kAll | kGui | kValidate | kCompare | kCheckLog | kCalibrate},
-    {"--seq", "N", "tokens per sequence [the model's]", kInputs, kAll | kGui | kImport | kProfile},
+    {"--seq", "N", "tokens per sequence [as pretrained, at most 8,192]", kInputs,
+     kAll | kGui | kImport | kProfile},
 
     {"--gpus", "N", "number of GPUs; plan also takes a list: 64,128,...,4096", kSearch, kPlan},
     {"--gpus", "N", "number of GPUs; with a goal also a list: 64,128,...,4096", kSearch, kCampaign},
     {"--gpus", "N", "number of GPUs [as in the file]", kSearch, kImport},
     {"--gpus", "N", "number of GPUs", kSearch, kExplain | kProfile | kGui | kCheckLog},
-    {"--top", "N", "plans to show [10]", kSearch, kPlan},
+    {"--top", "N", "layouts to show, or plans with --group none [10]", kSearch, kPlan},
+    {"--group", "layout|none", "show the best plan of each layout, or every plan [layout]", kSearch,
+     kPlan},
     {"--objective", "time|memory|cost|energy", "what to minimize [time]", kSearch, kSearches},
     {"--max-memory", "SIZE", "memory limit per GPU, e.g. 72GiB [all of it]", kSearch,
      kSearches | kGui},
@@ -179,6 +183,11 @@ inline constexpr OptionFacts kRows[] = {
      kImport},
     {"--set", "NAME=VALUE,...", "values that the files omit, e.g. NNODES=4,vocab-size=32000",
      kOutput, kImport, Repeats::kJoins},
+    {"--answer", "COMMAND=TEXT", "what a command prints whose output a script uses", kOutput,
+     kImport, Repeats::kEach},
+    {"--command", "N", "number of the training command, if a script starts several", kOutput,
+     kImport},
+    {"--trust", "", "run a script without isolation if the system forbids it", kOutput, kImport},
     {"--assume-harmless", "", "ignore unknown settings; widens the prediction interval", kOutput,
      kImport},
     {"--run", "", "run a recipe or script in Python and read its configuration", kOutput, kImport},

@@ -1,16 +1,14 @@
-// Fills the requests of single commands from options.
+// Fills the requests of commands that explain plans, or read or write files, from options.
 #pragma once
 
 #include <optional>
 #include <vector>
 
 #include "app/answers/calibrate_answer.h"
-#include "app/answers/campaign_answer.h"
 #include "app/answers/compare_answer.h"
 #include "app/answers/explain_answers.h"
 #include "app/answers/export_answer.h"
 #include "app/answers/import_answer.h"
-#include "app/answers/plan_answers.h"
 #include "app/answers/run_answers.h"
 #include "cli/options/inputs.h"
 #include "cli/options/options.h"
@@ -18,16 +16,8 @@
 
 namespace tpsim::cli {
 
-Result<PlanRequest> plan_request(const Arguments& arguments, const std::optional<PlanFile>& file);
-Result<SimulateRequest> simulate_request(const Arguments& arguments,
-                                         const std::optional<PlanFile>& file);
-// The search of `plan` with several numbers of GPUs.
-Result<ScalingRequest> scaling_request(const Arguments& arguments,
-                                       const std::optional<PlanFile>& file);
 Result<ExplainRequest> explain_request(const Arguments& arguments,
                                        const std::optional<PlanFile>& file);
-Result<WholeRunRequest> campaign_request(const Arguments& arguments,
-                                         const std::optional<PlanFile>& file);
 // One request for each plan file on the command line.
 Result<std::vector<ScenarioRequest>> compare_requests(const Arguments& arguments);
 Result<ExportRequest> export_request(const Arguments& arguments, const PlanFile& file);
@@ -39,11 +29,5 @@ Result<std::vector<std::string>> checkouts_of(const Arguments& arguments);
 
 // Returns the framework that --to or --from names.
 Result<LaunchStack> launch_stack_of(const Arguments& arguments, Opt opt);
-
-// Whether --gpus lists several numbers.
-bool is_scaling_curve(const Arguments& arguments);
-// Parses --gpus "64,128,...,4096". The values before the dots are continued up to the value after
-// them, by a constant factor if there is one, and otherwise by a constant step.
-Result<std::vector<std::int64_t>> gpu_counts(const Arguments& arguments);
 
 }  // namespace tpsim::cli

@@ -13,9 +13,11 @@ enum class Align { kLeft, kRight };
 struct Column {
   std::string title;
   Align align = Align::kRight;
+  bool is_optional = false;  // left out where a terminal is too narrow for all columns
 };
 
-// Parses column titles separated by '|'. A '<' before a title aligns the column to the left.
+// Parses column titles separated by '|'. A '<' before a title aligns the column to the left; a '?'
+// before both makes the column optional.
 std::vector<Column> columns_of(std::string_view titles);
 
 struct Cell {
@@ -34,11 +36,14 @@ class Table {
   void add_row(std::vector<Cell> cells);
 
   // Returns the titles (unless all are empty) and the rows. Each column is preceded by two spaces,
-  // and lines do not end with spaces.
+  // and lines do not end with spaces. On a narrow terminal, leaves out optional columns from the
+  // right, and names them below the table.
   std::string text(const Terminal& terminal) const;
 
  private:
-  std::string line(const Terminal& terminal, const std::vector<Cell>& cells) const;
+  std::vector<bool> shown_at(std::size_t width) const;
+  std::string line(const Terminal& terminal, const std::vector<Cell>& cells,
+                   const std::vector<bool>& shown) const;
   std::size_t width_of(std::size_t column) const;
 
   std::vector<Column> columns_;

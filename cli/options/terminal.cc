@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kPatience = 0.3;  // seconds before the bar is drawn for the first time
 constexpr double kRefresh = 0.05;  // minimum seconds between drawings
-constexpr int kProgressWidth = 40;
+constexpr int kProgressWidth = 40, kGaugeEdges = 4;
 // Seconds before the first line and between lines, if stderr is not a terminal.
 constexpr double kSilence = 30;
 
@@ -88,6 +88,9 @@ Terminal Terminal::detect() {
   terminal.progress = ::isatty(STDERR_FILENO) == 1 && !dumb;
   terminal.lines = !terminal.progress;
   terminal.columns = columns_of(STDOUT_FILENO);
+  if (const std::size_t columns = columns_of(STDERR_FILENO); columns > 0) {
+    terminal.progress_columns = columns;
+  }
   return terminal;
 }
 
@@ -164,8 +167,13 @@ void ProgressBar::show(double share) {
   if (!terminal_.progress) return;
   if (time - started_ < kPatience || time - shown_at_ < kRefresh) return;
   shown_at_ = time;
-  say(fmt::format("\r{} {} {:3.0f} %{}\033[K", label_, terminal_.gauge(share, kProgressWidth),
-                  std::clamp(share, 0.0, 1.0) * 100, left_text(share, time - started_)));
+  const std::string end = fmt::format(" {:3.0f} %{}", std::clamp(share, 0.0, 1.0) * 100,
+                                      left_text(share, time - started_));
+  // A line that is wider than the terminal could not be redrawn.
+  const auto gauge = static_cast<int>(terminal_.progress_columns) -
+                     static_cast<int>(label_.size() + end.size()) - kGaugeEdges;
+  say(fmt::format("\r{} {}{}\033[K", label_,
+                  terminal_.gauge(share, std::clamp(gauge, 1, kProgressWidth)), end));
 }
 
 }  // namespace tpsim::cli

@@ -18,6 +18,7 @@ struct Terminal {
   bool progress = false;    // draw a progress bar on stderr, which is a terminal
   bool lines = false;       // stderr is not a terminal: print a line of progress from time to time
   std::size_t columns = 0;  // width of stdout; 0 if it is not a terminal
+  std::size_t progress_columns = 80;  // width of stderr
   // Gets the completed share of work instead of the bar; may be empty. Stops the work by throwing.
   std::function<void(double)> listener = {};
 

@@ -211,6 +211,9 @@ Result<std::int64_t> part_value(const PartRow& row, const OptionValue& stated) {
   if (const auto value = switched(row, stated)) return *value;
   if (const auto* number = std::get_if<double>(&stated)) {
     if (row.kind == FieldKind::kWordOrCount) return whole_number(opt, *number, {1, row.most});
+    if (row.kind == FieldKind::kNumber) {
+      return whole_number(opt, *number, {row.least, row.most});
+    }
     if (row.kind == FieldKind::kWordOrRatio) {
       if (const auto value = ratio_value(*number)) return *value;
       return option_error(opt, fmt::format("{} is not a number from 1 on", *number));

@@ -17,25 +17,52 @@ std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share);
 // that repeat the plan file have no effect. Settings of launch files are stated with --set at
 // import.
 std::string remedy_for(OpenInput input, bool is_saved) {
-  const std::string option = option_of(field_of(input));
+  const std::string option = stating_option(input);
   if (input == OpenInput::kSettings) return "by import with " + option + " NAME=null for each";
+  if (input == OpenInput::kLink) {
+    return "with " + option + " FILE, which calibrate --save-cluster writes from nccl-tests";
+  }
+  if (input == OpenInput::kDocuments) {
+    return "with " + option + " FILE, whose attention.extras.chunk is the mean document length";
+  }
   return is_saved ? "if planned again with " + option : "with " + option;
 }
 
 }  // namespace
 
 void write_assumed(TextReport& out, const NamedScenario& named) {
+  const StackSpec& stack = named.scenario.stack;
+  if (!stack.spread_programs.empty()) {
+    out.prose_row("program",
+                  fmt::format("not stated; {} describes that of {}. The interval holds for other "
+                              "programs too. tpsim calibrate with your runs narrows it",
+                              stack.name, stack.spread_programs));
+  }
   const Assumed& assumed = named.assumed;
   if (assumed.open.empty()) return;
   const std::string taken = joined_text(assumed.open, ", ", [](const OpenChoice& one) {
     return fmt::format("{} {}", name_of(one.input), printable(one.taken));
   });
-  const std::string narrower = joined_text(assumed.open, ", ", [&](const OpenChoice& one) {
-    return fmt::format("to +{} {}", percent(one.half_width_if_stated),
-                       remedy_for(one.input, named.is_saved));
-  });
-  out.prose_row("assumed", fmt::format("{}. The upper end of the interval falls from +{} {}", taken,
-                                       percent(assumed.half_width_all_open), narrower));
+  // Only options that narrow the interval by a printed percent.
+  std::vector<std::string> narrower, faster;
+  for (const OpenChoice& one : assumed.open) {
+    const std::string remedy = remedy_for(one.input, named.is_saved);
+    const std::string upper = percent(one.half_width_if_stated);
+    if (one.slower == 0 && one.faster > 0) {
+      faster.push_back(fmt::format("{} {}", name_of(one.input), remedy));
+    } else if (upper != percent(assumed.half_width_all_open)) {
+      narrower.push_back(fmt::format("to +{} {}", upper, remedy));
+    }
+  }
+  std::string text = taken;
+  if (!narrower.empty()) {
+    text += fmt::format(". The upper end of the interval falls from +{} {}",
+                        percent(assumed.half_width_all_open), fmt::join(narrower, ", "));
+  }
+  if (!faster.empty()) {
+    text += fmt::format(". The lower end rises if stated: {}", fmt::join(faster, ", "));
+  }
+  out.prose_row("assumed", text);
 }
 
 std::string batch_text(const PlannedRun& run) {

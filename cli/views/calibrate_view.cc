@@ -35,14 +35,24 @@ void write_constants(TextReport& out, const Calibration& found) {
   }
   out.table(table);
   if (silent.empty()) return;
-  out.line("  not identifiable from these rows, left unchanged: {}", fmt::join(silent, ", "));
+  out.prose(
+      fmt::format("not identifiable from these rows, left unchanged: {}", fmt::join(silent, ", ")));
 }
 
 void write_parts(TextReport& out, const Calibration& found) {
   for (const FittedPart& part : found.parts) {
-    out.line("  part {}: {} instead of {}, because the rows fit this value better",
-             row_of(part.part).key, word_of(part.part, part.after),
+    const std::string_view key = row_of(part.part).key;
+    const std::string value = word_of(part.part, part.after);
+    out.line("  part {}: {} instead of {}, because the rows fit this value better", key, value,
              word_of(part.part, part.before));
+    out.line("    if they did not run so, state it: column {}, or {} {}", key, option_of(part.part),
+             word_of(part.part, part.before));
+  }
+  if (found.suspected_precision) {
+    const std::string_view recipe = name_of(*found.suspected_precision);
+    out.line("  precision {} would fit the rows better than none; it is not applied", recipe);
+    out.line("    if they ran so, state it: columns dtype and precision_recipe, or --precision {}",
+             recipe);
   }
 }
 
@@ -56,6 +66,16 @@ void write_contradictions(TextReport& out, const Calibration& found) {
         printable(step.id), time_text(Seconds(step.measured)), time_text(Seconds(step.left_out)),
         100 * (step.measured / step.left_out - 1));
   }
+}
+
+// States a common error of all rows, which the limits of the constants leave.
+void write_bias(TextReport& out, const Calibration& found) {
+  constexpr double kLeastBias = 0.03;
+  const double bias = std::expm1(found.bias());
+  if (std::fabs(bias) < kLeastBias) return;
+  out.line("  the rows are {:.1f} % {} than predicted after the fit, on average: a setting that",
+           100 * std::fabs(bias), bias < 0 ? "faster" : "slower");
+  out.line("  they do not state is likely (tpsim explain --runs FILE --row ID lists the terms)");
 }
 
 void write_next(TextReport& out, const Arguments& arguments) {
@@ -77,11 +97,12 @@ void write_fault(TextReport& out, const FittedLink& link) {
   const double share = link.after.efficiency / link.before.efficiency;
   if (share >= kFault) return;
   out.blank();
-  out.line(
-      "  This link reaches {:.0f} % of its usual rate, which indicates a fault: {}.", 100 * share,
+  out.prose(fmt::format(
+      "This link reaches {:.0f} % of its usual rate, which indicates a fault: {}. Use this "
+      "calibration only if the training has the same fault.",
+      100 * share,
       link.between_nodes ? "no GPUDirect RDMA, TCP instead of RDMA, or a NIC or cable that is down"
-                         : "no NVLink or peer access (copies through the host)");
-  out.line("  Use this calibration only if the training has the same fault.");
+                         : "no NVLink or peer access (copies through the host)"));
 }
 
 }  // namespace
@@ -104,6 +125,7 @@ void write_calibration(TextReport& out, const Arguments& arguments,
            100 * found.error_left_out());
   out.line("  expect 90 % of similar runs within {:.0f} %; other runs can differ more",
            100 * std::expm1(kHalfOf90 * found.spread));
+  write_bias(out, found);
   if (found.shrinkage < 1) {
     out.line(
         "  a full fit would predict left-out rows worse than before, so the constants moved only");

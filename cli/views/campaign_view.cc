@@ -1,6 +1,7 @@
 // The report of `campaign` as text.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -20,7 +21,16 @@ const char* unit_name(const CampaignReport& report) {
 // Ratio of the time between checkpoints to their writing time below which the storage always works.
 constexpr double kBusyStorage = 1.05;
 
-double days(Seconds time) { return time.value() / (24 * 3600); }
+// Unit of the times of a run: hours below two days.
+struct RunScale {
+  const char* unit;
+  double seconds;
+  double operator()(Seconds time) const { return time.value() / seconds; }
+};
+RunScale run_scale(Seconds longest) {
+  constexpr double kHour = 3600, kDay = 24 * kHour;
+  return longest.value() < 2 * kDay ? RunScale{"h", kHour} : RunScale{"days", kDay};
+}
 
 std::string large_text(double number) { return count_text(std::llround(number)); }
 
@@ -38,13 +48,14 @@ void write_bill(TextReport& out, const CampaignReport& report) {
   const Campaign& campaign = report.campaign;
   const std::string spare = fmt::format("spare {}s", unit_name(report));
   const CampaignCost& cost = campaign.cost;
+  const RunScale scale = run_scale(campaign.time.wall());
   std::string interval;
   if (campaign.wall_high > campaign.wall_low) {
     interval = fmt::format(" (90 % interval of the step: {:.1f} to {:.1f})",
-                           days(campaign.wall_low), days(campaign.wall_high));
+                           scale(campaign.wall_low), scale(campaign.wall_high));
   }
   out.row(label("time"), "{}{}, goodput {}",
-          out.bold(fmt::format("{:.1f} days", days(campaign.time.wall()))), interval,
+          out.bold(fmt::format("{:.1f} {}", scale(campaign.time.wall()), scale.unit)), interval,
           percent_text(campaign.time.goodput()));
   out.row(label("GPU-hours"), "{} on {} GPUs; {} with {}", out.bold(large_text(cost.gpu_hours)),
           count_text(campaign.gpus), large_text(cost.reserved_hours), spare);
@@ -53,16 +64,25 @@ void write_bill(TextReport& out, const CampaignReport& report) {
           energy_text(cost.reserved_total_kwh), spare);
   out.row(label("CO2"), "{} of the GPUs alone, {} in total; {} with {}", mass_text(cost.gpu_co2_t),
           mass_text(cost.total_co2_t), mass_text(cost.reserved_total_co2_t), spare);
-  out.row(label("money"), "{} USD; {} with {}", out.bold(large_text(cost.usd_run)),
-          large_text(cost.usd), spare);
+  const std::string price =
+      assumption_text(row_of(Assumption::kPrice), report.assumptions[Assumption::kPrice]);
+  std::string range;
+  if (!interval.empty()) {
+    range = fmt::format(" ({} to {})", large_text(campaign.usd_of(campaign.wall_low)),
+                        large_text(campaign.usd_of(campaign.wall_high)));
+  }
+  out.row(label("money"), "{} USD at {} a GPU; {}{} with {}", out.bold(large_text(cost.usd_run)),
+          price, large_text(cost.usd), range,
+          counted_text(campaign.spare_nodes, "spare " + std::string(unit_name(report))));
 }
 
 void write_times(TextReport& out, const CampaignReport& report) {
   const CampaignTime& time = report.campaign.time;
   const CheckpointKind kind = report.request.checkpoints;
-  Table table(columns_of("<|days|share|<"));
+  const RunScale scale = run_scale(time.wall());
+  Table table(columns_of(fmt::format("<|{}|share|<", scale.unit)));
   const auto add = [&](const char* name, Seconds part, const std::string& note) {
-    table.add_row({name, fmt::format("{:.2f}", days(part)),
+    table.add_row({name, fmt::format("{:.2f}", scale(part)),
                    Cell(percent_text(part / time.wall()), Ink::kDim), Cell(note, Ink::kDim)});
   };
   add("training steps", time.steps, "");
@@ -100,54 +120,49 @@ void write_failures(TextReport& out, const CampaignReport& report) {
   const Replays& unlimited = campaign.unlimited;
   const Seconds expected = campaign.time.steps + campaign.time.checkpoints + campaign.time.failures;
   const bool keeps_working = c.stop < c.write;
-  out.row(label("checkpoint"),
-          "{} each, written in {}{}; {} in the run, one per {} of work ({} full steps){}",
-          to_string(c.size), duration_text(c.write),
-          keeps_working ? ", stopping the run for " + time_text(c.stop) : "", count_text(c.count),
-          duration_text(c.interval), count_text(c.steps),
-          keeps_working && c.interval <= kBusyStorage * c.write
-              ? "; the storage is busy all the time"
-              : "");
+  const RunScale scale = run_scale(campaign.time.wall());
+  out.prose_row(
+      label("checkpoint"),
+      fmt::format("{} each, written in {}{}; {} in the run, one per {} of work ({} full steps){}",
+                  to_string(c.size), duration_text(c.write),
+                  keeps_working ? ", stopping the run for " + time_text(c.stop) : "",
+                  count_text(c.count), duration_text(c.interval), count_text(c.steps),
+                  keeps_working && c.interval <= kBusyStorage * c.write
+                      ? "; the storage is busy all the time"
+                      : ""));
   out.row(label("best interval"), "{}; {} by Daly's formula, {} by Young's", duration_text(c.best),
           duration_text(c.daly), duration_text(c.young));
   out.row(label(fmt::format("a {} fails", unit)), "every {}; {:.1f} times in the run",
           duration_text(campaign.mtbf), r.failures);
   out.row(label("closed form"),
-          "{:.2f} days; mean of {} simulated runs: {:.2f} +- {:.2f} days (95 %)", days(expected),
-          count_text(unlimited.campaigns), days(unlimited.mean),
-          days(1.96 * unlimited.standard_error));
-  out.row(label("simulated"),
-          "median {:.1f} days; 90 % of the simulated runs take {:.1f} to {:.1f}", days(r.median),
-          days(r.low), days(r.high));
+          "{0:.2f} {4}; mean of {1} simulated runs: {2:.2f} +- {3:.2f} {4} (95 %)", scale(expected),
+          count_text(unlimited.campaigns), scale(unlimited.mean),
+          scale(1.96 * unlimited.standard_error), scale.unit);
+  out.row(label("simulated"), "median {:.1f} {}; 90 % of the simulated runs take {:.1f} to {:.1f}",
+          scale(r.median), scale.unit, scale(r.low), scale(r.high));
   out.row(label(fmt::format("spare {}s", unit)), "{}; with {}, the run lacks a {} 1 % of the time",
           campaign.spare_nodes, campaign.spare_nodes_wanted, unit);
 }
 
 void write_replans(TextReport& out, const CampaignReport& report) {
-  Table table(columns_of("lost|GPUs|<plan|step|slower|GiB"));
-  std::vector<std::string> batches;
+  Table table(columns_of("lost|GPUs|<plan|batch|step|tokens/s|slower|GiB"));
   for (const Replanned& row : report.replanned) {
-    if (row.other_batch) {
-      batches.push_back(fmt::format("  with {} lost, {}", counted_text(row.lost_nodes, "node"),
-                                    batch_text(*row.other_batch)));
-    }
-    if (row.best.empty()) {
-      table.add_row({std::to_string(row.lost_nodes), "-", "no plan fits", "-", "-", "-"});
+    if (!row.best) {
+      table.add_row({std::to_string(row.lost_nodes), "-", "no plan fits", "-", "-", "-", "-", "-"});
       continue;
     }
-    const PlannedRun& run = row.best.front();
+    const auto& [plan, predicted] = *row.best;
     // Compare with the prediction of the original plan, because its measured step does not apply to
     // other plans.
-    const double speed = run.predicted.tokens_per_s;
     const double own =
         static_cast<double>(report.plan.global_batch * report.named.scenario.model.seq) /
         report.campaign.predicted_step.value();
-    table.add_row({std::to_string(row.lost_nodes), std::to_string(gpu_count(run.plan)),
-                   short_name(run.plan), time_text(run.predicted.step),
-                   percent_text(own / speed - 1), gib_text(run.predicted.peak)});
+    table.add_row({std::to_string(row.lost_nodes), std::to_string(gpu_count(plan)),
+                   short_name(plan), count_text(plan.global_batch), time_text(predicted.step),
+                   count_text(std::llround(predicted.tokens_per_s)),
+                   percent_text(own / predicted.tokens_per_s - 1), gib_text(predicted.peak)});
   }
   out.table(table);
-  for (const std::string& batch : batches) out.line("{}", batch);
 }
 
 void write_assumptions(TextReport& out, const CampaignReport& report) {
@@ -160,8 +175,6 @@ void write_assumptions(TextReport& out, const CampaignReport& report) {
   }
 }
 
-std::string days_text(Seconds time) { return fmt::format("{:.1f}", days(time)); }
-
 const char* standing_text(GoalStanding standing) {
   switch (standing) {
     case GoalStanding::kSure: return "met";
@@ -173,7 +186,13 @@ const char* standing_text(GoalStanding standing) {
 }
 
 void write_sizes(TextReport& out, const GoalAnswer& answer) {
-  Table table(columns_of("|GPUs|spare|days|90 % interval|USD|<plan|<goal"));
+  Seconds longest;
+  for (const GoalSize& size : answer.sizes) {
+    if (size.campaign) longest = std::max(longest, size.campaign->time.wall());
+  }
+  const RunScale scale = run_scale(longest);
+  const auto text = [&](Seconds time) { return fmt::format("{:.1f}", scale(time)); };
+  Table table(columns_of(fmt::format("|GPUs|spare|{}|90 % interval|USD|<plan|<goal", scale.unit)));
   for (std::size_t i = 0; i < answer.sizes.size(); ++i) {
     const GoalSize& size = answer.sizes[i];
     const bool chosen = answer.chosen == i;
@@ -182,13 +201,12 @@ void write_sizes(TextReport& out, const GoalAnswer& answer) {
       continue;
     }
     const Campaign& campaign = *size.campaign;
-    table.add_row(
-        {chosen ? ">" : "", count_text(size.gpus), count_text(campaign.spare_nodes),
-         days_text(campaign.time.wall()),
-         fmt::format("{}-{}", days_text(campaign.wall_low), days_text(campaign.wall_high)),
-         count_text(std::llround(campaign.cost.usd)), short_name(size.best->plan),
-         Cell(standing_text(size.standing),
-              size.standing == GoalStanding::kMissed ? Ink::kDim : Ink::kPlain)});
+    table.add_row({chosen ? ">" : "", count_text(size.gpus), count_text(campaign.spare_nodes),
+                   text(campaign.time.wall()),
+                   fmt::format("{}-{}", text(campaign.wall_low), text(campaign.wall_high)),
+                   count_text(std::llround(campaign.cost.usd)), short_name(size.best->plan),
+                   Cell(standing_text(size.standing),
+                        size.standing == GoalStanding::kMissed ? Ink::kDim : Ink::kPlain)});
   }
   out.table(table);
 }

@@ -50,7 +50,7 @@ class SourceList {
 std::string parts_text(const NamedScenario& named, StepTerm term) {
   std::string text;
   bool asked_for_any = false;
-  for (const StackPart part : parts_of(term)) {
+  for (const StackPart part : parts_of(term, named.scenario.stack)) {
     const PartRow& row = row_of(part);
     asked_for_any = asked_for_any || named.parts.contains(part);
     text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", row.key,
@@ -133,8 +133,7 @@ void write_explanation(TextReport& out, const NamedScenario& named, const Planne
   write_prediction(out, predicted, named.scenario.profile);
   write_assumed(out, named);
   if (!fits_in_memory(predicted)) {
-    out.line("  {}",
-             out.paint("does not fit: it " + misfit_text(predicted, kRefusedChance), Ink::kBad));
+    out.prose("does not fit: it " + misfit_text(predicted, kRefusedChance), Ink::kBad);
   }
   out.heading("TERMS", fmt::format("their sum is the step of {}", time_text(predicted.step)));
   const app::TermTexts explained = app::term_texts(named.scenario, run);

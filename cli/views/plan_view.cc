@@ -148,6 +148,16 @@ void write_conventions(TextReport& out, const Prediction& predicted) {
           rate_text(predicted.model_tflops_per_gpu), rate_text(predicted.half_mask_tflops_per_gpu));
 }
 
+void write_adapters(TextReport& out, const Scenario& scenario) {
+  const Finetune& tuned = scenario.stack.training.finetune;
+  if (!tuned.adapts) return;
+  const TrainedCounts counts = trained_counts(scenario.model, tuned);
+  out.line("{} of rank {} on {}: {} parameters trained, {} frozen{}", name_of(method_of(tuned)),
+           tuned.rank, text_of(row_of(StackPart::kLoraTargets), tuned.targets),
+           parameters_text(counts.trained), parameters_text(counts.frozen),
+           tuned.quantizes_base() ? fmt::format(" in {}", name_of(tuned.base)) : "");
+}
+
 }  // namespace
 
 void write_scenario(TextReport& out, const NamedScenario& named, const Plan& plan) {
@@ -164,14 +174,20 @@ void write_scenario(TextReport& out, const NamedScenario& named, const Plan& pla
       printable(scenario.cluster.name), default_mark(named.cluster_is_default), network,
       printable(scenario.profile.name), printable(scenario.stack.name),
       default_mark(named.stack_is_default)));
+  write_adapters(out, scenario);
   write_racks(out, scenario.cluster, plan);
-  out.line("{}{} of {} tokens in a step", counted_text(plan.global_batch, "sequence"),
+  const std::string longest = named.seq_is_default && scenario.model.context > scenario.model.seq
+                                  ? fmt::format(" (default; the model supports {}: --seq)",
+                                                count_text(scenario.model.context))
+                                  : default_mark(named.seq_is_default);
+  out.line("{}{} of {} tokens{} in a step", counted_text(plan.global_batch, "sequence"),
            default_mark(named.settings_left.contains(Setting::kGlobalBatch)),
-           count_text(scenario.model.seq));
+           count_text(scenario.model.seq), longest);
   if (!named.stack_reason.empty()) {
     out.note(printable(
         fmt::format("{}; {} is assumed instead", named.stack_reason, named.scenario.stack.name)));
   }
+  if (!named.remedy.empty()) out.note(printable(named.remedy));
   if (!named.dropped.empty()) {
     out.note(
         printable(fmt::format("dropped from the plan file: {}", fmt::join(named.dropped, ", "))));
@@ -240,24 +256,36 @@ void write_prediction(TextReport& out, const Prediction& predicted, const Profil
             gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
   }
   const Sources& sources = predicted.sources;
-  out.row("rests on",
+  out.prose_row(
+      "rests on",
+      fmt::format(
           "profile {} ({}); kernel times: {:.0f} % measured at this size, {:.0f} % interpolated, "
           "{:.0f} % analytical",
           printable(profile.name), name_of(profile.provenance), sources.exact_entries * 100,
-          sources.interpolated_entries * 100, sources.model * 100);
+          sources.interpolated_entries * 100, sources.model * 100));
 }
 
 void write_breakdown(TextReport& out, const Prediction& predicted, std::size_t most) {
   const TimeScale scale = time_scale(predicted.step);
   Table table({{"", Align::kLeft}, {""}, {""}, {"", Align::kLeft}});
   const std::vector<BreakdownRow> rows = largest_terms(predicted, most);
-  // Width of the numbers before the bar, and minimum width of the bar.
-  constexpr int kBeside = 40, kLeastBar = 10;
-  const int width =
-      std::clamp(static_cast<int>(out.terminal().room(kBeside, kBarWidth)), kLeastBar, kBarWidth);
+  const auto time_of = [&](const BreakdownRow& term) {
+    return fmt::format("{} {}", scaled_text(term.time, scale), scale.unit);
+  };
+  // Columns before the bar, each after two spaces: name, time, share.
+  std::size_t name = 0, time = 0;
+  for (const BreakdownRow& term : rows) {
+    name = std::max(name, display_width(term.name));
+    time = std::max(time, display_width(time_of(term)));
+  }
+  constexpr std::size_t kShare = 6, kSpaces = 8;
+  constexpr int kLeastBar = 10;
+  const auto columns = static_cast<int>(out.terminal().columns);
+  const auto used = static_cast<int>(name + time + kShare + kSpaces);
+  const int width = columns == 0 ? kBarWidth : std::clamp(columns - used, kLeastBar, kBarWidth);
   const Seconds longest = rows.empty() ? Seconds(1) : std::max(rows.front().time, rows.back().time);
   for (const BreakdownRow& term : rows) {
-    table.add_row({term.name, fmt::format("{} {}", scaled_text(term.time, scale), scale.unit),
+    table.add_row({term.name, time_of(term),
                    Cell(percent_text(term.time / predicted.step), Ink::kDim),
                    Cell(out.terminal().bar(term.time / longest, width), Ink::kGood)});
   }
@@ -289,7 +317,8 @@ void write_ranking(TextReport& out, std::span<const PlannedRun> runs, bool marks
   const Prediction& best = runs.front().predicted;
   const TimeScale scale = time_scale(best.step);
   std::vector<Column> columns = columns_of(fmt::format(
-      "|tp|pp|dp|zero|mb|<recomp.|<kernels|step {}|90 % interval|hw|model|GiB|p(OOM)", scale.unit));
+      "|tp|pp|dp|zero|mb|<recomp.|?<kernels|step {}|?90 % interval|?hw|model|GiB|p(OOM)",
+      scale.unit));
   if (!used.columns.empty()) columns.insert(columns.begin() + 1, {"GPUs"});
   for (const UsedColumns::Column& column : used.columns) columns.push_back({column.title});
   Table table(std::move(columns));

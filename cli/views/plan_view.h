@@ -67,4 +67,8 @@ UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
 void write_ranking(TextReport& out, std::span<const PlannedRun> runs, bool marks_ties,
                    const UsedColumns& used = {});
 
+// Writes commands that continue from the saved plan: NEXT.
+void write_next(TextReport& out, const Arguments& arguments, const NamedScenario& named,
+                const PlannedRun& best);
+
 }  // namespace tpsim::cli

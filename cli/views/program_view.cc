@@ -66,8 +66,8 @@ EventCells cells_of(const LoweredCollective& record) {
 }
 
 EventCells cells_of(const LoweredCopy& copy) {
-  return {fmt::format("copy, {:.0f} kernels", copy.kernels), to_string(copy.moved), "",
-          copy.label.text};
+  return {copy.kernels == 1 ? "copy" : fmt::format("copy, {:.0f} kernels", copy.kernels),
+          to_string(copy.moved), "", copy.label.text};
 }
 
 EventCells cells_of(const HostWork& work) {

@@ -13,7 +13,7 @@ UsedColumns used_columns(const NamedScenario& named, const SearchSpace& space,
   const bool by_energy = space.objective == Objective::kEnergy;
   if (!by_energy && space.objective != Objective::kCost) return used;
   UsedColumns::Column hours{"GPU-h/Gtoken", {}}, own{by_energy ? "kWh/Gtoken" : "USD/Gtoken", {}};
-  const auto assumed = app::load_assumptions({}, named.cluster);
+  const auto assumed = app::load_assumptions({}, named);
   for (std::size_t i = 0; i < found.plans.size(); ++i) {
     const PlannedRun& run = found.plans[i];
     const double spent = gpu_hours_per_billion_tokens(run);

@@ -66,14 +66,16 @@ void write_why_not(TextReport& out, const WhyNotAnswer& all) {
   out.heading("BEST PLAN", time_text(answer.best.predicted.step));
   write_plan(out, answer.best.plan);
   const std::string asked = to_string(answer.asked);
-  if (answer.other && answer.other->plan == answer.best.plan) {
+  const Seconds step = answer.best.predicted.step;
+  if (answer.other && answer.other->plan == answer.best.plan &&
+      answer.other->predicted.step == step) {
     return out.heading("BEST WITH " + asked, "the best plan has these settings");
   }
   if (answer.other) {
-    const double slower = answer.other->predicted.step / answer.best.predicted.step - 1;
+    const double slower = answer.other->predicted.step / step - 1;
     out.heading("BEST WITH " + asked,
-                fmt::format("{}, {} slower{}", time_text(answer.other->predicted.step),
-                            percent_text(slower),
+                fmt::format("{}, {} {}{}", time_text(answer.other->predicted.step),
+                            percent_text(std::fabs(slower)), slower < 0 ? "faster" : "slower",
                             answer.ties ? ": not distinguishable (less than 90 % sure)" : ""));
     write_plan(out, answer.other->plan);
     out.heading("WHY", "term by term; the changes add up to the difference");

@@ -6,11 +6,11 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <random>
 #include <utility>
 
 #include "core/base/shipped_data.h"
@@ -28,9 +28,11 @@ class TemporaryFile {
  public:
   explicit TemporaryFile(const std::filesystem::path& folder) {
     constexpr int kDraws = 100;
-    std::random_device random;
     for (int i = 0; i < kDraws; ++i) {
-      path_ = folder / fmt::format(".tpsim-{:08x}{:08x}.tmp", random(), random());
+      // std::random_device needs glibc 2.36 when libstdc++ is linked statically.
+      std::uint64_t name = 0;
+      if (::getentropy(&name, sizeof name) != 0) return;
+      path_ = folder / fmt::format(".tpsim-{:016x}.tmp", name);
       descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
       if (descriptor_ >= 0 || errno != EEXIST) return;
     }

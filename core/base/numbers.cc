@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -18,8 +19,20 @@ TimeScale time_scale(Seconds largest) {
   return scale;
 }
 
+namespace {
+
+// Returns a number with a comma between groups of three digits: "2,119.5".
+std::string with_groups(std::string number) {
+  const std::size_t first = number.starts_with('-') ? 1 : 0;
+  std::size_t at = std::min(number.find('.'), number.size());
+  while (at > first + 3) number.insert(at -= 3, 1, ',');
+  return number;
+}
+
+}  // namespace
+
 std::string scaled_text(Seconds time, const TimeScale& scale) {
-  return fmt::format("{:.{}f}", time.value() * scale.factor, scale.decimals);
+  return with_groups(fmt::format("{:.{}f}", time.value() * scale.factor, scale.decimals));
 }
 
 std::string time_text(Seconds time) {
@@ -28,7 +41,7 @@ std::string time_text(Seconds time) {
 }
 
 std::string gib_text(Bytes bytes, int decimals) {
-  return fmt::format("{:.{}f}", bytes.value() / kGiB, decimals);
+  return with_groups(fmt::format("{:.{}f}", bytes.value() / kGiB, decimals));
 }
 
 int gib_decimals(Bytes largest) {
@@ -43,16 +56,7 @@ std::string chance_text(double probability) {
   return percent_text(probability);
 }
 
-std::string count_text(std::int64_t count) {
-  const std::string digits = std::to_string(count);
-  std::string text;
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    const bool starts_group = i > 0 && digits[i - 1] != '-' && (digits.size() - i) % 3 == 0;
-    if (starts_group) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
+std::string count_text(std::int64_t count) { return with_groups(std::to_string(count)); }
 
 std::string counted_text(std::int64_t count, std::string_view noun) {
   return fmt::format("{} {}{}", count_text(count), noun, count == 1 ? "" : "s");

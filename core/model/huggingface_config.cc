@@ -41,6 +41,26 @@ constexpr auto kKnownToDiffer = std::to_array<std::pair<std::string_view, std::s
      {"xglm", "sinusoidal position embeddings"},
      {"zamba2", "blocks that are shared by layers"}});
 
+// Longest default of the training sequence. Longer contexts are added at the end of pretraining,
+// with few tokens.
+constexpr std::int64_t kLongestSequence = 8192;
+// Families that are pretrained with shorter sequences, and the length: reports of DeepSeek-V2/V3,
+// Qwen2.5, Qwen3, GLM-4.5, Kimi K2, phi-3/4, StarCoder2, SmolLM3, InternLM2. The other families do
+// not publish a length: that of their catalogue entries.
+constexpr std::int64_t kShorterSequence = 4096;
+constexpr std::string_view kTrainedShorter =
+    "deepseek* qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next qwen3_5* glm4_moe glm_moe_dsa kimi* phi3 "
+    "starcoder2 smollm3 internlm2 gpt_oss mixtral gemma4* minimax* mimo_v2* nemotron-nas step3p*";
+
+// Returns the default of the training sequence: that of the family's pretraining, at most the
+// context that the file states.
+std::int64_t pretraining_sequence(const ModelSpec& model, std::string_view type) {
+  const std::int64_t before_stretch = model.attention.rotary.stretch.original_positions;
+  std::int64_t seq =
+      std::min(model.seq, matches_any(type, kTrainedShorter) ? kShorterSequence : kLongestSequence);
+  return before_stretch > 0 ? std::min(seq, before_stretch) : seq;
+}
+
 std::vector<Family> all_families() {
   std::vector<Family> all;
   for (const auto& families : {dense_families(), classic_families(), expert_families(),
@@ -106,6 +126,12 @@ std::vector<std::string_view> huggingface_types() {
   return types;
 }
 
+std::string_view why_unplanned(std::string_view type) {
+  const auto known = std::find_if(kKnownToDiffer.begin(), kKnownToDiffer.end(),
+                                  [&](const auto& one) { return one.first == type; });
+  return known == kKnownToDiffer.end() ? "" : known->second;
+}
+
 Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::string& file) {
   TPSIM_TRY(const TextPart part, text_part(root, file));
   FieldReader in(*part.root, file, part.is_part ? "text_config." : "");
@@ -113,11 +139,8 @@ Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::strin
   const std::vector<Family> families = all_families();
   const auto family = std::find_if(families.begin(), families.end(),
                                    [&](const Family& one) { return one.type == part.type; });
-  const auto known = std::find_if(kKnownToDiffer.begin(), kKnownToDiffer.end(),
-                                  [&](const auto& one) { return one.first == part.type; });
-  if (known != kKnownToDiffer.end()) {
-    in.reject("model_type",
-              fmt::format("'{}' is not supported: it has {}", part.type, known->second),
+  if (const std::string_view reason = why_unplanned(part.type); !reason.empty()) {
+    in.reject("model_type", fmt::format("'{}' is not supported: it has {}", part.type, reason),
               "tpsim show families lists the supported families");
     return in.finish().error();
   }
@@ -132,6 +155,7 @@ Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::strin
   Config config{in, model, {}};
   in.number("initializer_range", model.initializer_range, {0, 10}, kOptional);
   family->read(config);
+  model.seq = pretraining_sequence(model, part.type);
   // Multi-head attention is the default if a file does not state kv heads.
   if (model.attention.kv_heads == 0) model.attention.kv_heads = model.attention.heads;
   for (BlockShape& block : config.layers) {

@@ -160,12 +160,35 @@ void read_llama4(Config& config) {
   }
 }
 
-constexpr std::array kWithExperts = {
-    Family{"mixtral", read_mixtral},         Family{"qwen2_moe", read_qwen2_moe},
-    Family{"qwen3_moe", read_qwen3_moe},     Family{"olmoe", read_olmoe},
-    Family{"deepseek_v2", read_deepseek_v2}, Family{"deepseek_v3", read_deepseek_v3},
-    Family{"kimi_k2", read_deepseek_v3},     Family{"glm4_moe", read_glm4_moe},
-    Family{"gpt_oss", read_gpt_oss},         Family{"llama4_text", read_llama4}};
+// Hy3: grouped queries with one norm per head, one dense layer, sigmoid scores and shared experts.
+void read_hy_v3(Config& config) {
+  read_llama_keys(config, {.positions = 131'072, .rope_theta = 11'158'840, .epsilon = 1e-5});
+  ModelSpec& model = config.model;
+  const std::int64_t dense_width = model.ffn_hidden;
+  llama_biases(config);
+  model.attention.qk_norm = config.flag("qk_norm", true) ? QkNorm::kHead : QkNorm::kNone;
+  read_experts(config, "num_experts", "num_experts_per_tok");
+  config.in.integer("moe_intermediate_size", model.ffn_hidden, {});
+  model.experts.shared_ffn =
+      config.integer("num_shared_experts", 1, {0, 1 << 10}) * model.ffn_hidden;
+  sigmoid_router(model.experts.router);
+  model.experts.router.renormalises = config.flag("route_norm", true);
+  model.experts.router.scaling = config.number("router_scaling_factor", 2.826, {1e-9, 1e9});
+  deepseek_dense_layers(config, dense_width, 1);
+  read_prediction_layers(config);
+}
+
+constexpr std::array kWithExperts = {Family{"mixtral", read_mixtral},
+                                     Family{"qwen2_moe", read_qwen2_moe},
+                                     Family{"qwen3_moe", read_qwen3_moe},
+                                     Family{"olmoe", read_olmoe},
+                                     Family{"deepseek_v2", read_deepseek_v2},
+                                     Family{"deepseek_v3", read_deepseek_v3},
+                                     Family{"kimi_k2", read_deepseek_v3},
+                                     Family{"glm4_moe", read_glm4_moe},
+                                     Family{"gpt_oss", read_gpt_oss},
+                                     Family{"llama4_text", read_llama4},
+                                     Family{"hy_v3", read_hy_v3}};
 
 }  // namespace
 
@@ -237,9 +260,9 @@ void deepseek_experts(Config& config) {
   }
 }
 
-void deepseek_dense_layers(Config& config, std::int64_t dense_width) {
+void deepseek_dense_layers(Config& config, std::int64_t dense_width, Layer usual) {
   spread(config);
-  const Layer dense = config.integer("first_k_dense_replace", 0, {0, 1 << 20});
+  const Layer dense = config.integer("first_k_dense_replace", usual, {0, 1 << 20});
   const Layer step = config.integer("moe_layer_freq", 1, {1, 1 << 20});
   const std::vector<bool> sparse = layers_that_say(config, "mlp_layer_types", "sparse", "dense");
   for (std::size_t i = 0; i < sparse.size(); ++i) {

@@ -74,7 +74,7 @@ struct Defaults {
 // scaling, norm epsilon, context, tied embedding. Sets RMSNorm, SwiGLU and no biases.
 void read_llama_keys(Config& config, const Defaults& defaults);
 // Reads the context length from `key`, such as "max_position_embeddings"; the default is
-// `otherwise`. Sets the training sequence length to the same value.
+// `otherwise`. Sets the training sequence length to the same value, its upper limit.
 void read_positions(Config& config, std::string_view key, std::int64_t otherwise);
 // Reads rope_theta and rope_scaling, or rope_parameters. `theta` is the default base.
 void read_rotary(Config& config, AttentionShape& attention, double theta);
@@ -118,9 +118,9 @@ void read_experts(Config& config, std::string_view count, std::string_view per_t
 void make_dense(Config& config, std::int64_t layer, std::int64_t width);
 // Reads DeepSeek's keys of experts, which other families use too: n_group, topk_group,
 // norm_topk_prob, routed_scaling_factor, shared experts. deepseek_dense_layers() makes the first
-// first_k_dense_replace layers dense.
+// first_k_dense_replace layers dense, by default `usual`.
 void deepseek_experts(Config& config);
-void deepseek_dense_layers(Config& config, std::int64_t dense_width);
+void deepseek_dense_layers(Config& config, std::int64_t dense_width, std::int64_t usual = 0);
 // Sets softmax scores over all experts. Reads norm_topk_prob, by default `renormalises`.
 void softmax_router(Config& config, bool renormalises);
 // Sets sigmoid scores, with a correction bias for the selection only.
@@ -183,9 +183,9 @@ void name_what_was_left(Config& config, const std::string& type);
 // Reads a config.json. Keys that affect the training step must have the right kind and range. A
 // value that ModelSpec cannot express is an error, and so is a key that affects the step of another
 // family only. Keys known to have no effect are ignored; ModelSpec::notes names unknown ones. For a
-// multimodal model, "text_config" is read. The training sequence is the context that the file
-// states (bloom: seq_length or 2048). The model of a file named config.json gets the name of its
-// folder.
+// multimodal model, "text_config" is read. The training sequence is that of the family's
+// pretraining, at most 8,192 tokens and the context that the file states (bloom: seq_length or
+// 2048). The model of a file named config.json gets the name of its folder.
 Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::string& file);
 
 using FamilyReader = void (*)(Config&);

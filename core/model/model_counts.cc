@@ -229,6 +229,13 @@ std::int64_t parameter_count(const ModelSpec& model) {
   return embedding + over_weights(model, block_parameter_count) + norm_parameters(model);
 }
 
+std::int64_t norm_parameter_count(const ModelSpec& model) {
+  const std::int64_t ends = model.embedding_norm ? 2 : 1;
+  return ends * norm_parameters(model) + over_weights(model, [](const ModelSpec& block) {
+           return norm_count(block) * norm_parameters(block) + qk_norm_parameters(block);
+         });
+}
+
 std::int64_t block_matrix_parameters(const ModelSpec& model) {
   return over_weights(model, [](const ModelSpec& block) {
     const std::int64_t mixer = block.mixer == MixerKind::kAttention ? attention_weights(block)

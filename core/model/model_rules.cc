@@ -80,7 +80,9 @@ Status check_experts(const ModelSpec& model) {
                "it must be above 0; 1 suffices for balanced experts");
   }
   if (model.linear_bias) {
-    return bad("experts with linear_bias are not modelled", "set linear_bias to false");
+    return bad("experts with linear_bias are not modelled",
+               "experts without biases are: linear_bias false in a model file, "
+               "--disable-bias-linear in Megatron's arguments");
   }
   if (experts.latent > 0 && experts.router.scales_input) {
     return bad("latent experts with scaled inputs are not modelled", "set latent to 0");

@@ -29,5 +29,8 @@ Status check_computable(const ModelSpec& model);
 
 // The supported values of model_type, sorted.
 std::vector<std::string_view> huggingface_types();
+// Returns the part of a known Hugging Face family that tpsim does not model; empty if the family is
+// supported or unknown.
+std::string_view why_unplanned(std::string_view type);
 
 }  // namespace tpsim

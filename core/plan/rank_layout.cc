@@ -163,6 +163,23 @@ GroupPosition group_position(const Plan& plan, GroupKind group, std::int64_t ran
           shape.size()};
 }
 
+std::int64_t group_size(const Plan& plan, GroupKind group) {
+  const ParallelDegrees& d = plan.degrees;
+  switch (group) {
+    case GroupKind::kTensor: return d.tp;
+    case GroupKind::kContext: return d.cp;
+    case GroupKind::kData: return data_ranks(plan);
+    case GroupKind::kExpertTensor: return expert_tensor_ranks(plan);
+    case GroupKind::kExpert: return d.ep;
+    case GroupKind::kExpertData: return expert_data_ranks(plan);
+    case GroupKind::kPipeline: return d.pp;
+    case GroupKind::kEmbedding: return std::min<std::int64_t>(2, d.pp);
+    case GroupKind::kModel: return d.tp * d.pp;
+    case GroupKind::kWorld: return gpu_count(plan);
+  }
+  return 1;
+}
+
 GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_per_node) {
   const GroupShape shape = shape_of(plan, group);
   GroupPlacement placement;

@@ -39,6 +39,8 @@ struct GroupPosition {
   std::int64_t size = 1;
 };
 GroupPosition group_position(const Plan& plan, GroupKind group, std::int64_t rank);
+// Returns the size of the groups of one kind. For kEmbedding: that of the first and last stage.
+std::int64_t group_size(const Plan& plan, GroupKind group);
 
 // Placement of the groups of one kind on nodes; ranks fill nodes in order.
 struct GroupPlacement {

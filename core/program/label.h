@@ -16,6 +16,7 @@ enum class ModelPart : std::uint8_t {
   kRecurrentLinear,  // GEMMs of a recurrence's projections
   kRecurrence,       // convolution, scan, norm and gate of a recurrence
   kMlpLinear,
+  kAdapter,  // GEMMs and other ops of low-rank adapters
   kBiasGradient,
   kRotary,
   kAttentionCore,    // scores, softmax, values; flash attention

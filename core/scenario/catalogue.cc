@@ -114,6 +114,17 @@ Result<fs::path> Catalogue::find(CatalogueKind kind, std::string_view name_or_pa
   if (is_path) return fs::path(name_or_path);
   constexpr std::size_t kMostListed = 24;
   Error error = index.error();
+  if (is_public) {
+    TPSIM_TRY(const HubNames rules, hub_names());
+    const std::string near = nearest_model(rules, hub_stem(name_or_path), names);
+    error.message = fmt::format("unknown model '{}'", name_or_path);
+    error.hint = fmt::format(
+        "{}; for this model download https://huggingface.co/{}/raw/main/config.json and give the "
+        "file instead of the name",
+        near.empty() ? "tpsim show families lists the supported families" : "nearest: " + near,
+        name_or_path);
+    return error;
+  }
   if (names.size() > kMostListed && error.hint.starts_with("choose from")) {
     error.hint = fmt::format("tpsim list {} shows all {}", name_of(kind), names.size());
   }

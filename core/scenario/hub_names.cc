@@ -1,9 +1,12 @@
 #include "core/scenario/hub_names.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/base/text.h"
 #include "core/json/json_fields.h"
+#include "core/model/model_support.h"
 
 namespace tpsim {
 namespace {
@@ -89,7 +92,42 @@ Result<HubNames> hub_names_from_json(const JsonValue& root, const std::string& f
       inner.text("name", shape.name);
       inner.text("shape", shape.shape);
     });
+    io.objects("families", names.families, [](auto& inner, auto& one) {
+      inner.text("name", one.name);
+      inner.text("family", one.family);
+    });
   });
+}
+
+std::string nearest_model(const HubNames& rules, const std::string& stem,
+                          const std::vector<std::string>& entries) {
+  constexpr std::size_t kLeastLetters = 3;
+  const std::string wanted = without_separators(stem);
+  std::string nearest, family;
+  std::size_t longest = 0;
+  for (const std::string& entry : entries) {
+    const std::string known = without_separators(entry);
+    const auto ends = std::mismatch(known.begin(), known.end(), wanted.begin(), wanted.end());
+    const auto common = static_cast<std::size_t>(ends.first - known.begin());
+    if (common < kLeastLetters || common <= longest) continue;
+    longest = common;
+    nearest = entry;
+  }
+  const std::size_t of_entry = longest;
+  const auto compare = [&](std::string_view name, std::string_view type) {
+    const std::string known = without_separators(name);
+    if (known.size() < longest || !wanted.starts_with(known)) return;
+    longest = known.size();
+    const std::string_view reason = why_unplanned(type);
+    family = reason.empty() ? fmt::format("models of the family {}", type)
+                            : fmt::format("the family {}, not supported: it has {}", type, reason);
+  };
+  for (const std::string_view type : huggingface_types()) {
+    compare(type.substr(0, type.find("_text")), type);
+  }
+  for (const HubFamily& one : rules.families) compare(one.name, one.family);
+  if (family.empty()) return nearest;
+  return nearest.empty() || of_entry < longest ? family : nearest + " and " + family;
 }
 
 std::string hub_stem(std::string_view name) {

@@ -73,11 +73,16 @@ void setting_list_fields(Io& io, Lists& lists) {
   for (const SettingRow& row : setting_rows()) values_field(io, row, lists[row.setting]);
 }
 
+// Returns a valid value of a part.
+inline std::int64_t valid_value(const PartRow& row) {
+  return row.words.empty() ? row.least : row.words.front().value;
+}
+
 // Reads or writes the values that replace the stack's. Other parts have no key.
 inline void part_value_fields(FieldReader& in, PartValues& parts) {
   for (const PartRow& row : part_rows()) {
     if (!in.has(row.key)) continue;
-    std::int64_t value = row.words.front().value;
+    std::int64_t value = valid_value(row);
     value_field(in, row, value, kOptional);
     parts[row.part] = value;
   }
@@ -92,7 +97,7 @@ inline void part_value_fields(FieldWriter& out, const PartValues& parts) {
 // Adds all parts to the schema, as optional keys.
 inline void part_value_fields(FieldSchema& schema, const PartValues&) {
   for (const PartRow& row : part_rows()) {
-    std::int64_t value = row.words.front().value;
+    std::int64_t value = valid_value(row);
     value_field(schema, row, value, kOptional);
   }
 }

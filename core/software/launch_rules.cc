@@ -45,6 +45,10 @@ const char* refusal_of(const LaunchRule& rule) {
   return texts.at(&rule).c_str();
 }
 
+bool supports_gpu(Launcher launcher, std::string_view device) {
+  return launcher != Launcher::kNemo || !device.starts_with("AMD");
+}
+
 const LaunchRule* broken_rule(Launcher launcher, const ModelSpec& model, const Plan& plan) {
   for (const LaunchRule* const rule : all_rules()) {
     if (is_of(*rule, launcher) && rule->is_broken(model, plan)) return rule;

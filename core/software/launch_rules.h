@@ -40,6 +40,9 @@ enum class RuleScope : std::uint8_t {
   kStages,  // model and Plan::stage_layers
 };
 
+// Whether the launcher's program runs on GPUs of a profile with this device name.
+bool supports_gpu(Launcher launcher, std::string_view device);
+
 struct LaunchRule {
   std::uint8_t launchers;  // bit (1 << Launcher) for each launcher with this rule
   RuleScope scope;
@@ -60,6 +63,9 @@ const LaunchRule* broken_rule(Launcher launcher, RuleScope scope, const ModelSpe
 // torchtitan: returns by how many blocks the first and last chunk are smaller than the others, 0 or
 // 1. Returns -1 for a split that torchtitan cannot make.
 std::int64_t missing_at_ends(const ModelSpec& model, const Plan& plan);
+// Whether torchtitan would train a bf16 plan in fp32. Without sharding, it uses autocast only if
+// data parallelism is the only parallelism; with tp or pp, nothing casts to bf16.
+bool titan_casts_nothing(const Plan& plan);
 // DeepSpeed: returns the blocks per stage of an equal split. With `counts_embeddings`, embedding
 // and head count as one block each. Empty if the number does not divide evenly.
 std::vector<std::int64_t> equal_stage_layers(std::int64_t layers, std::int64_t stages,

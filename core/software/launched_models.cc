@@ -12,7 +12,7 @@ namespace {
 // inside multimodal models.
 constexpr std::string_view kBridgeFamilies =
     "bailing_moe_v2 deepseek_v2 deepseek_v3 deepseek_v4 ernie4_5_moe exaone4 exaone_moe falcon_h1 "
-    "gemma gemma2 gemma3_text gemma4_text glm4_moe glm4_moe_lite glm_moe_dsa gpt_oss kimi_k2 "
+    "gemma gemma2 gemma3_text gemma4_text glm4_moe glm4_moe_lite glm_moe_dsa gpt_oss hy_v3 kimi_k2 "
     "kimi_linear llama mimo mimo_v2_flash minimax_m2 minimax_m3 mistral nemotron nemotron-nas "
     "nemotron_h olmoe qwen2 qwen3 qwen3_5_moe_text qwen3_5_text qwen3_moe qwen3_next "
     "qwen3_vl_moe_text qwen3_vl_text step3p5 step3p7";

@@ -14,6 +14,11 @@ std::int64_t missing_at_ends(const ModelSpec& model, const Plan& plan) {
   return -1;
 }
 
+bool titan_casts_nothing(const Plan& plan) {
+  const bool shards = plan.zero >= 2 && data_ranks(plan) > 1;
+  return plan.dtype == DType::kBFloat16 && !shards && plan.degrees.tp * plan.degrees.pp > 1;
+}
+
 std::vector<std::int64_t> equal_stage_layers(std::int64_t layers, std::int64_t stages,
                                              bool counts_embeddings) {
   if ((layers + (counts_embeddings ? 2 : 0)) % stages != 0) return {};

@@ -90,16 +90,18 @@ const std::array kMegatronRules = std::to_array<LaunchRule>({
      "its arguments do not support them"},
 
     // BigScience's megatron/arguments.py, deepspeed/runtime/config.py and runtime/pipe/engine.py.
+    // Microsoft's fork has these features (4efb479d, megatron/arguments.py:623, 647, 680 and 937).
     {kMegatronDeepSpeed, kModel, [](M m, P) { return has_experts(m); }, "experts",
      "its pretrain_gpt.py trains dense models"},
     {kMegatronDeepSpeed, kModel, [](M m, P) { return m.attention.kv_heads != m.attention.heads; },
-     "grouped-query attention", "its attention has as many key/value heads as query heads"},
+     "grouped-query attention", "BigScience's fork has as many key/value heads as query heads: for Microsoft's use "
+     "--stack megatron-deepspeed-2023"},
     {kMegatronDeepSpeed, kModel, [](M m, P) { return m.norm != NormKind::kLayerNorm; }, "RMSNorm",
-     "it has LayerNorm only"},
+     "BigScience's fork has LayerNorm only: for Microsoft's use --stack megatron-deepspeed-2023"},
     {kMegatronDeepSpeed, kModel, [](M m, P) { return !m.linear_bias; }, "linear layers without bias",
-     "its linear layers always have a bias"},
+     "BigScience's fork always has one: for Microsoft's use --stack megatron-deepspeed-2023"},
     {kMegatronDeepSpeed, kModel, [](M m, P) { return !m.tied_embedding; }, "untied word embeddings",
-     "embedding and head share one tied layer"},
+     "BigScience's fork ties them: for Microsoft's use --stack megatron-deepspeed-2023"},
     {kMegatronDeepSpeed, kPlan, [](M, P p) { return p.schedule != ScheduleKind::kOneFOneB; },
      "a schedule other than 1f1b", "DeepSpeed's pipeline engine runs 1f1b"},
     {kMegatronDeepSpeed, kPlan, [](M, P p) { return p.precision != Precision::kNone; },

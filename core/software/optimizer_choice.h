@@ -10,10 +10,22 @@
 namespace tpsim {
 
 // Optimizers; core/software/optimizer_kinds.h has the state, ops and limits of each.
-enum class OptimizerKind : std::uint8_t { kAdamW, kMuon };
+enum class OptimizerKind : std::uint8_t {
+  kAdamW,
+  kMuon,
+  kBitsAdamW8,   // bitsandbytes
+  kTorchAdamW8,  // torchao
+  kTorchAdamW4,
+  kAdafactor,
+  kLion,
+  kLion8,
+  kSgd,
+  kSgdMomentum,
+};
 template <>
-inline constexpr auto kEnumNames<OptimizerKind> = std::to_array<std::string_view>({"adamw",
-                                                                                   "muon"});
+inline constexpr auto kEnumNames<OptimizerKind> = std::to_array<std::string_view>(
+    {"adamw", "muon", "adamw_bnb_8bit", "adamw_torchao_8bit", "adamw_torchao_4bit", "adafactor",
+     "lion", "lion_8bit", "sgd", "sgd_momentum"});
 
 // Muon's iterations for a matrix that tensor-parallel ranks shard, with Megatron-Core's names.
 enum class MuonTpMode : std::uint8_t {

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "core/base/enum_words.h"
@@ -30,6 +31,13 @@ enum class UpdatedParameters : std::uint8_t {
   kAll,
   // Weights of linear layers in blocks. AdamW updates embeddings, heads, norms and biases.
   kBlockMatrices,
+  kNotEmbeddings,  // AdamW updates embeddings
+};
+
+// Passes over the parameters of an update that is not one kernel: of their dtype, and in fp32.
+struct UpdatePasses {
+  double narrow = 0, wide = 0;
+  std::int64_t launches = 0;
 };
 
 struct OptimizerRow {
@@ -37,14 +45,25 @@ struct OptimizerRow {
   std::string_view title;  // in sentences
   UpdatedParameters updates{};
   std::int64_t moments = 0;  // the first so many of momentum and variance
+  // Bytes of a moment per parameter, with the scales of its blocks; 0: those of
+  // SoftwareParts::optimizer_dtype.
+  double moment_bytes = 0;
+  // Passes with KernelFusion::kTorch, or always; without launches an update is one kernel.
+  UpdatePasses unfused = {};
+  bool is_never_fused = false;
+  // Whether the reference model trains with the optimizer. If not, AdamW is traced, and the bytes
+  // of state and update are replaced by those of this row.
+  bool is_executed = false;
   // Whether an update needs a whole matrix. Shards of state then end at tensor borders (ZeRO 1:
   // every tensor has one owner), or updates are gathered (ZeRO 2 and 3).
   bool needs_whole_matrices = false;
   bool can_offload = false;  // the host can keep the state and update the weights
   std::string_view ops;      // of an update
+  std::string_view keeps = "both moments of Adam";
   // Collectives of an update by ZeRO stage, besides gradient reduction and weight gather.
   std::array<std::string_view, 4> collectives = {};
-  std::string_view names = {};  // in files of other programs, as matches_any() reads them
+  // In files of other programs, as matches_any() reads them; that of the Trainer first.
+  std::string_view names = {};
 };
 
 // Names of AdamW in files of other programs. Adam differs in weight decay only.
@@ -64,8 +83,14 @@ double state_bytes(OptimizerKind updater, const SoftwareParts& parts, DType dtyp
 // Returns the bytes of state of a whole model without copies.
 double state_bytes(const ModelSpec& model, const StackSpec& stack, DType dtype);
 
-// Returns "both moments of Adam", or what the optimizer keeps instead.
-std::string_view moments_text(OptimizerKind kind);
+// Returns the row of the optimizer that a trace of `kind` runs.
+const OptimizerRow& traced_row(OptimizerKind kind);
+
+// Returns the bytes of a moment per parameter.
+double moment_bytes(const OptimizerRow& row, DType dtype);
+
+// Returns "both moments of Adam in fp32", or what the optimizer keeps instead.
+std::string moments_text(OptimizerKind kind, DType dtype);
 
 // Returns the row that a name in a file of another program means; null if tpsim has none.
 const OptimizerRow* optimizer_called(std::string_view name);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/software/launched_models.h"
 #include "core/software/optimizer_kinds.h"
 
 namespace tpsim {
@@ -37,13 +38,56 @@ bool recomputes(P plan, Stack stack, RecomputeModule module) {
          holds(stack.parts.recompute_modules, bit(module));
 }
 
+// Whether a CUDA graph contains a module that backward recomputes. Dropout would need the random
+// numbers of the forward pass.
+bool captures_recompute(P plan, Stack stack, RecomputeModule module, GraphScope scope) {
+  return recomputes(plan, stack, module) && holds(stack.parts.cuda_graphs, bit(scope));
+}
+
 const std::array kPartRules = std::to_array<PartRule>({
     {kEveryLauncher,
      [](M, P p, Stack s) {
        return p.offload == Offload::kOptimizer && !row_of(s.training.optimizer_kind).can_offload;
      },
-     "Muon with an offloaded optimizer",
-     "tpsim keeps the state of Muon on the GPU: use --offload none, or --optimizer adamw"},
+     "an offloaded optimizer other than AdamW",
+     "tpsim keeps the state of other optimizers on the GPU: use --offload none, or --optimizer adamw"},
+    {kEveryLauncher,
+     [](M, P, Stack s) {
+       return s.parts.optimizer_dtype != DType::kFloat32 &&
+              row_of(s.training.optimizer_kind).moment_bytes > 0;
+     },
+     "another dtype of moments with this optimizer",
+     "the optimizer has its own format of moments: use --optimizer-dtype fp32"},
+    {kEveryLauncher,
+     [](M m, P, Stack s) { return s.training.finetune.adapts && !unadapted_part(m).empty(); },
+     "adapters of this model",
+     "tpsim adds adapters to attention and MLP layers only, without recurrent layers, latent "
+     "attention, gated outputs and planned ops: use --finetune full"},
+    {kEveryLauncher,
+     [](M, P, Stack s) {
+       return s.training.finetune.adapts && row_of(s.training.optimizer_kind).needs_whole_matrices;
+     },
+     "adapters with Muon",
+     "tpsim models Muon for whole matrices: use --optimizer adamw"},
+    {kEveryLauncher,
+     [](M, P p, Stack s) {
+       return s.training.finetune.quantizes_base() && p.precision != Precision::kNone;
+     },
+     "quantized frozen weights with low-precision GEMMs",
+     "the GEMMs read dequantized weights in 16 bits: use --precision none, or --finetune lora"},
+    {kEveryLauncher,
+     [](M, P, Stack s) {
+       const Finetune& tuned = s.training.finetune;
+       return tuned.trains(TrainedPart::kEmbedding) != tuned.trains(TrainedPart::kHead);
+     },
+     "a trained embedding with a frozen head, or the reverse",
+     "tpsim trains both or none: use --trained-parts embedding,head"},
+    {kEveryLauncher,
+     [](M, P, Stack s) {
+       return !s.training.finetune.adapts && s.training.finetune.base != BaseDtype::kPlan;
+     },
+     "weights of few bits without adapters",
+     "weights of 4 or 8 bits cannot be trained: use --finetune qlora"},
     {kEveryLauncher,
      [](M, P p, Stack s) {
        constexpr SettingValue kZbH1{Setting::kSchedule,
@@ -113,6 +157,12 @@ const std::array kPartRules = std::to_array<PartRule>({
      "--recompute-modules"},
     {kCore,
      [](M m, P p, Stack s) {
+       return attention_shape(m).latent.kv_rank == 0 && recomputes(p, s, RecomputeModule::kLatentUp);
+     },
+     "recompute of mla_up_proj without latent attention",
+     "Megatron-Core refuses it (transformer_config.py:1969): use other --recompute-modules", true},
+    {kCore,
+     [](M m, P p, Stack s) {
        return has_experts(m) && s.parts.expert_kernel == ExpertKernel::kLooped &&
               recomputes(p, s, RecomputeModule::kExpertActivation);
      },
@@ -151,12 +201,26 @@ const std::array kPartRules = std::to_array<PartRule>({
      "(core/optimizer/__init__.py:1057): use --zero 1",
      true},
     {kCore,
+     [](M, P, Stack s) {
+       return s.parts.optimizer_dtype != DType::kFloat32 &&
+              s.training.optimizer_kind == OptimizerKind::kMuon;
+     },
+     "16-bit moments with Muon",
+     "Megatron-Core refuses it (core/optimizer/optimizer_config.py:436): use --optimizer-dtype fp32",
+     true},
+    {part_rule_bit(Launcher::kNemo),
+     [](M, P p, Stack s) {
+       return s.parts.optimizer_dtype != DType::kFloat32 && p.dtype == DType::kFloat32;
+     },
+     "16-bit moments with fp32 weights",
+     "Megatron-Bridge refuses it (training/config.py:2176): use --optimizer-dtype fp32",
+     true},
+    {kCore,
      [](M, P p, Stack s) {
        return p.degrees.pp == 2 && p.virtual_stages > 1 && !s.parts.overlap_p2p;
      },
      "interleaved stages of pp 2 without overlapped transfers",
-     "Megatron-Core refuses it (training/arguments.py:1006): use --overlap-p2p on, or pp above 2",
-     true},
+     "Megatron-Core refuses it (training/arguments.py:1006): use --overlap-p2p on, or pp above 2"},
     {kCore,
      [](M m, P p, Stack s) {
        const bool sends = expert_tensor_ranks(p) * p.degrees.ep > 1;
@@ -190,6 +254,20 @@ const std::array kPartRules = std::to_array<PartRule>({
      "CUDA graphs of modules with full recompute",
      "Megatron-Core refuses it (transformer_config.py:2857): use --recompute none or selective, or "
      "--cuda-graph-scope full_iteration",
+     true},
+    {kCore,
+     [](M m, P p, Stack s) {
+       const auto captures = [&](RecomputeModule module, GraphScope scope) {
+         return captures_recompute(p, s, module, scope);
+       };
+       return (m.attention_dropout > 0 &&
+               captures(RecomputeModule::kCoreAttention, GraphScope::kAttention)) ||
+              (m.hidden_dropout > 0 && (captures(RecomputeModule::kMlp, GraphScope::kMlp) ||
+                                        captures(RecomputeModule::kMoe, GraphScope::kMoe)));
+     },
+     "CUDA graphs of recomputed modules with dropout",
+     "Megatron-Core refuses it (transformer_config.py:2878): use --recompute none, or a model file "
+     "with attention_dropout 0 and hidden_dropout 0",
      true},
     {kCore,
      [](M m, P, Stack s) {

@@ -34,7 +34,7 @@ inline constexpr auto kEnumNames<ActivationKernel> =
 // kBest: the kernel that the profile timed. kTorch and kFusedSoftmax write the scores to memory.
 // kMegatron: kBest for flash attention, Megatron-LM's fused softmax for unfused attention. The
 // fused softmax requires a multiple of four heads and sequences per rank; other shapes use PyTorch
-// ops (fused_softmax.py).
+// ops (fused_softmax.py). kFlex: PyTorch's FlexAttention, compiled by Triton.
 enum class AttentionKernel : std::uint8_t {
   kBest,
   kTorch,
@@ -43,11 +43,12 @@ enum class AttentionKernel : std::uint8_t {
   kFlash2,
   kFlash3,
   kCudnn,
-  kMegatron
+  kMegatron,
+  kFlex
 };
 template <>
 inline constexpr auto kEnumNames<AttentionKernel> = std::to_array<std::string_view>(
-    {"best", "torch", "fused_softmax", "flash1", "flash2", "flash3", "cudnn", "megatron"});
+    {"best", "torch", "fused_softmax", "flash1", "flash2", "flash3", "cudnn", "megatron", "flex"});
 
 // Computation of the loss from the logits.
 enum class LossHead : std::uint8_t {
@@ -272,6 +273,12 @@ enum class Fp32Matmul : std::uint8_t {
 };
 template <>
 inline constexpr auto kEnumNames<Fp32Matmul> = std::to_array<std::string_view>({"ieee", "tf32"});
+
+// Implementation of AdamW on the CPU, for an offloaded optimizer (core/software/cpu_optimizers.h).
+enum class CpuOptimizer : std::uint8_t { kDeepSpeed, kMegatron, kTorch, kNative };
+template <>
+inline constexpr auto kEnumNames<CpuOptimizer> =
+    std::to_array<std::string_view>({"deepspeed", "megatron", "torch", "native"});
 
 // Number of GPUs over which ZeRO shards, or one of these values. The number includes
 // tensor-parallel ranks: 8 GPUs hold four shards at tp 2.

@@ -127,8 +127,10 @@ constexpr auto kMemoryFields = [](auto& io, auto& memory) {
           memory.caching_allocator, kOptional);
   io.number({"fragmentation", "reserved but unused memory relative to activations and workspace"},
             memory.fragmentation, {0, 1});
-  io.number({"spread", "relative standard deviation of the predicted memory"}, memory.spread,
-            {0.0001, 1});
+  io.number({"spread",
+             "relative standard deviation of the predicted memory [that of software without "
+             "calibration rows]"},
+            memory.spread, {0.0001, 1}, kOptional);
   io.require(memory.allocation_granularity.value() >= 1, "allocation_granularity",
              "it must be at least one byte");
 };
@@ -155,11 +157,15 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.renamed("rounds_in_products", "quantizes_inside_gemm");
   io.renamed("unmodelled", "uncalibrated_overhead");
   io.renamed("zero", "default_zero");
+  io.renamed("other_gpus_slower", "other_runs");
   io.text({"name", "name in reports"}, stack.name);
   io.text({"source", "source of the numbers"}, stack.source);
   io.text({"aliases",
            "names of the stack in tables of measured runs, separated by commas; \"NeMo until "
-           "2025-01\" applies to runs up to that month, \"NeMo on H100\" to runs on that GPU"},
+           "2025-01\" applies to runs up to that month, \"NeMo on H100\" to runs on that GPU, "
+           "\"torchtitan of Llama-4\" to runs of models whose name contains it, "
+           "\"torchtune with gradient_sync=every_micro_batch\" to a program that differs in "
+           "parts, separated by /"},
           stack.aliases, kOptional);
   io.choice({"launcher", "launcher whose rules plans must satisfy; none: no rules [none]"},
             stack.launcher, every<Launcher>(), kOptional);
@@ -195,7 +201,8 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.object(
       {"choices",
        "values of settings that the launcher accepts, and values of software options that a search "
-       "tries; an omitted setting accepts any value"},
+       "tries (attention_kernel: the kernels that runs have, which widen intervals); an omitted "
+       "setting accepts any value"},
       [&](auto& inner) { kChoiceFields(inner, stack.choices); }, kOptional);
   io.flag({"zero_2_and_3_with_pipeline", "ZeRO 2 and 3 can be combined with pipeline parallelism"},
           stack.zero_2_and_3_with_pipeline);
@@ -254,19 +261,28 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
             stack.rank_jitter, {0, 1});
   io.number({"run_spread", "relative standard deviation between runs of one plan"},
             stack.run_spread, {0, 1});
-  io.number({"residual_spread", "relative standard deviation of the prediction error"},
-            stack.residual_spread, {0, 1});
-  io.text({"spread_gpus",
-           "profiles, by the start of their names, of the GPUs that residual_spread rests on, "
-           "separated by commas; on other GPUs intervals are wider [all]"},
-          stack.spread_gpus, kOptional);
+  io.number({"residual_spread",
+             "relative standard deviation of the prediction error [that of software without "
+             "calibration rows]"},
+            stack.residual_spread, {0, 1}, kOptional);
+  io.text({"spread_programs",
+           "programs whose training step the stack describes, separated by commas; intervals are "
+           "wider for measured runs of other programs, and for plans [all]"},
+          stack.spread_programs, kOptional);
+  io.text(
+      {"spread_gpus",
+       "GPUs on which the rows behind residual_spread ran: starts of names of profiles, separated "
+       "by commas, or none; intervals on other GPUs are wider [all]"},
+      stack.spread_gpus, kOptional);
   io.number(
-      {"other_gpus_faster",
-       "additional standard deviation of steps on GPUs outside spread_gpus, for the fast end of "
-       "intervals [0]"},
-      stack.other_gpus_faster, {0, 1}, kOptional);
-  io.number({"other_gpus_slower", "the same for the slow end [0]"}, stack.other_gpus_slower, {0, 1},
-            kOptional);
+      {"other_runs",
+       "additional standard deviation of steps of programs outside spread_programs or on GPUs "
+       "outside spread_gpus [that of software without calibration rows]"},
+      stack.other_runs, {0, 2}, kOptional);
+  if constexpr (kReads<decltype(io)>) {
+    double former = 0;  // files of older versions have a spread for each end
+    io.number("other_gpus_faster", former, {0, 1}, kOptional);
+  }
   io.number({"uncalibrated_overhead",
              "expected time per step outside all modelled terms, relative to their sum, of "
              "software without calibration [0]"},

@@ -4,6 +4,7 @@
 
 #include "core/base/check.h"
 #include "core/base/text.h"
+#include "core/software/stack_spec.h"
 
 namespace tpsim {
 namespace {
@@ -26,10 +27,12 @@ std::string_view option_of(StackPart part) {
   return names[static_cast<std::size_t>(part)];
 }
 
-std::vector<StackPart> parts_of(StepTerm term) {
+std::vector<StackPart> parts_of(StepTerm term, const StackSpec& stack) {
   std::vector<StackPart> parts;
   for (const PartRow& row : part_rows()) {
-    if (row.terms.contains(term)) parts.push_back(row.part);
+    const bool is_idle = !stack.training.finetune.adapts && is_of_adapters(row.part) &&
+                         row.part != StackPart::kFinetune;
+    if (row.terms.contains(term) && !is_idle) parts.push_back(row.part);
   }
   return parts;
 }

@@ -58,6 +58,7 @@ struct SoftwareParts {
   std::int64_t expert_stash = kNoStash;
   // Number of blocks, from the first of every chunk, whose activations are offloaded to the host.
   std::int64_t offload_layers = 0;
+  CpuOptimizer cpu_optimizer = CpuOptimizer::kMegatron;  // with Offload::kOptimizer
 };
 
 // Whether the optimizer updates fp32 weights; false only in pure 16-bit training.
@@ -118,8 +119,23 @@ enum class StackPart : std::uint8_t {
   kExpertCapacity,
   kExpertStash,
   kOffloadLayers,
+  kCpuOptimizer,
+  kFinetune,
+  kLoraRank,
+  kLoraAlpha,
+  kLoraDropout,
+  kLoraTargets,
+  kLoraScaling,
+  kLoraDtype,
+  kLoraKernel,
+  kBaseDtype,
+  kDoubleQuantization,
+  kTrainedParts,
 };
-inline constexpr int kStackPartCount = static_cast<int>(StackPart::kOffloadLayers) + 1;
+inline constexpr int kStackPartCount = static_cast<int>(StackPart::kTrainedParts) + 1;
+
+// Whether the part says which weights are trained. The user of a run knows these parts.
+constexpr bool is_of_adapters(StackPart part) { return part >= StackPart::kFinetune; }
 
 struct StackSpec;
 
@@ -132,7 +148,7 @@ std::span<const PartRow> part_rows();
 const PartRow& row_of(StackPart part);
 std::string_view option_of(StackPart part);  // "--norm-kernel"
 // Returns the parts that change a term of the step.
-std::vector<StackPart> parts_of(StepTerm term);
+std::vector<StackPart> parts_of(StepTerm term, const StackSpec& stack);
 // Lists of values per part.
 using PartLists = std::map<StackPart, std::vector<std::int64_t>>;
 

@@ -29,9 +29,26 @@ constexpr auto kCapacities = std::to_array<FieldWord>({{kAnyTokens, "unbounded"}
 constexpr auto kStashes = std::to_array<FieldWord>({{kNoStash, "off"}});
 constexpr auto kOffloaded = std::to_array<FieldWord>({{0, "none"}});
 constexpr std::int64_t kMostLayers = 1 << 12;
+constexpr std::int64_t kMostRank = 1 << 16, kMostAlpha = 1 << 20, kMostPercent = 99;
+
+// Layers with adapters: named sets, then single layers.
+constexpr auto kTargets = [] {
+  constexpr auto kLayers = field_words<AdapterTarget, adapter_bit>();
+  std::array<FieldWord, 3 + kLayers.size()> words = {
+      {{kAllTargets, "all-linear"}, {kAttentionTargets, "attention"}, {kMlpTargets, "mlp"}}};
+  for (std::size_t i = 0; i < kLayers.size(); ++i) words[3 + i] = kLayers[i];
+  return words;
+}();
+constexpr auto kTrainedParts = [] {
+  constexpr auto kParts = field_words<TrainedPart, trained_bit>();
+  std::array<FieldWord, 1 + kParts.size()> words = {{{0, "none"}}};
+  for (std::size_t i = 0; i < kParts.size(); ++i) words[1 + i] = kParts[i];
+  return words;
+}();
 
 using S = SoftwareParts;
 using T = TrainingOptions;
+using F = Finetune;
 
 template <class Class, class Value>
 constexpr bool is_trained(Value Class::*) {
@@ -75,6 +92,32 @@ void set_overlap(StackSpec& stack, std::int64_t value) {
 }
 
 using Term = StepTerm;
+
+// The row of a member of the adapters' description.
+template <auto member>
+constexpr PartRow lora_part(StackPart part, std::string_view key, FieldFacts facts) {
+  facts.key = key;
+  facts.terms = {
+      Term::kMatmul,   Term::kElementwise,       Term::kGroupedProducts,   Term::kOptimizer,
+      Term::kClipping, Term::kGradientReduction, Term::kZeroCommunication, Term::kWeightGather};
+  facts.is_executed = true;
+  PartRow row{field_at<StackSpec, &StackSpec::training, &T::finetune, member>(facts), part};
+  if (facts.kind != FieldKind::kNumber) row.kind = facts.kind;
+  return row;
+}
+// The method is made of two members.
+constexpr PartRow method_row(PartRow row) {
+  row.kind = FieldKind::kWord;
+  row.words = kFieldWords<FinetuneMethod>;
+  row.get = [](const StackSpec& stack) {
+    return static_cast<std::int64_t>(method_of(stack.training.finetune));
+  };
+  row.set = [](StackSpec& stack, std::int64_t value) {
+    set_method(stack.training.finetune, static_cast<FinetuneMethod>(value));
+  };
+  return row;
+}
+
 constexpr std::array<PartRow, kStackPartCount> kPartRows = {{
     part<&S::attention_kernel>(StackPart::kAttentionKernel, "attention_kernel",
                                {.title = "attention kernel",
@@ -198,10 +241,11 @@ constexpr std::array<PartRow, kStackPartCount> kPartRows = {{
                            .kind = FieldKind::kSet,
                            .words = kGraphs,
                            .terms = {Term::kHostWait}}),
-    part<&S::compile>(StackPart::kCompile, "compile",
-                      {.title = "torch.compile",
-                       .help = "torch.compile of the layers: fuses their elementwise ops",
-                       .terms = {Term::kElementwise, Term::kHostWait}}),
+    part<&S::compile>(
+        StackPart::kCompile, "compile",
+        {.title = "torch.compile",
+         .help = "torch.compile of the layers: fuses their elementwise ops",
+         .terms = {Term::kElementwise, Term::kHostWait, Term::kContextCommunication}}),
     part<&S::recompute_modules>(
         StackPart::kRecomputeModules, "recompute_modules",
         {.title = "recomputed modules",
@@ -254,14 +298,14 @@ constexpr std::array<PartRow, kStackPartCount> kPartRows = {{
     part<&S::expert_kernel>(StackPart::kExpertKernel, "expert_kernel",
                             {.title = "expert kernel",
                              .help = "MoE experts: grouped or looped GEMMs, or one kernel",
-                             .terms = {Term::kGroupedProducts}}),
+                             .terms = {Term::kGroupedProducts, Term::kZeroCommunication}}),
     part<&S::fp32_matmul>(StackPart::kFp32Matmul, "fp32_matmul",
                           {.title = "arithmetic of fp32 GEMMs",
                            .help = "fp32 GEMMs on fp32 units, or on matrix units as TF32"}),
     part<&T::optimizer_kind>(StackPart::kOptimizerKind, "optimizer_kind",
                              {.option = "optimizer",
                               .title = "optimizer",
-                              .help = "AdamW, or Muon for the matrices of the blocks",
+                              .help = "optimizer of the step; muon: for the matrices of the blocks",
                               .terms = {Term::kOptimizer, Term::kGradientReduction, Term::kClipping,
                                         Term::kWeightGather},
                               .is_executed = true}),
@@ -288,6 +332,50 @@ constexpr std::array<PartRow, kStackPartCount> kPartRows = {{
                               .most = kMostLayers,
                               .words = kOffloaded,
                               .terms = {Term::kElementwise}}),
+    part<&S::cpu_optimizer>(StackPart::kCpuOptimizer, "cpu_optimizer",
+                            {.title = "optimizer on the CPU",
+                             .help = "with --offload optimizer: whose AdamW runs on the CPU",
+                             .terms = {Term::kOptimizer}}),
+    method_row(lora_part<&F::adapts>(
+        StackPart::kFinetune, "finetune",
+        {.title = "fine-tuning", .help = "trained weights: all, or adapters of frozen ones"})),
+    lora_part<&F::rank>(
+        StackPart::kLoraRank, "lora_rank",
+        {.title = "rank of adapters", .help = "rank of LoRA adapters [16]", .most = kMostRank}),
+    lora_part<&F::alpha>(StackPart::kLoraAlpha, "lora_alpha",
+                         {.title = "alpha of adapters",
+                          .help = "alpha of LoRA adapters [32]: changes losses only",
+                          .most = kMostAlpha}),
+    lora_part<&F::dropout>(StackPart::kLoraDropout, "lora_dropout",
+                           {.title = "dropout of adapters",
+                            .help = "dropout of the adapters' inputs, in percent [0]",
+                            .least = 0,
+                            .most = kMostPercent}),
+    lora_part<&F::targets>(StackPart::kLoraTargets, "lora_targets",
+                           {.title = "layers with adapters",
+                            .help = "linear layers with adapters; plan tries sets: q_proj/mlp",
+                            .kind = FieldKind::kSet,
+                            .words = kTargets}),
+    lora_part<&F::scaling>(StackPart::kLoraScaling, "lora_scaling",
+                           {.title = "scale of adapters",
+                            .help = "scale of adapters: alpha / rank, or rsLoRA's / sqrt(rank)"}),
+    lora_part<&F::dtype>(StackPart::kLoraDtype, "lora_dtype",
+                         {.title = "dtype of adapters",
+                          .help = "dtype of adapters: the plan's, or fp32 weights with autocast"}),
+    lora_part<&F::kernel>(StackPart::kLoraKernel, "lora_kernel",
+                          {.title = "kernels of adapters",
+                           .help = "scale and addition of adapters: in the GEMM, or peft's ops"}),
+    lora_part<&F::base>(StackPart::kBaseDtype, "base_dtype",
+                        {.title = "dtype of frozen weights",
+                         .help = "storage of frozen linear weights with --finetune qlora [nf4]"}),
+    lora_part<&F::double_quantization>(
+        StackPart::kDoubleQuantization, "double_quantization",
+        {.title = "double quantization", .help = "store the scales of nf4 weights in 8 bits"}),
+    lora_part<&F::trained>(StackPart::kTrainedParts, "trained_parts",
+                           {.title = "other trained weights",
+                            .help = "weights trained beside the adapters [none]",
+                            .kind = FieldKind::kSet,
+                            .words = kTrainedParts}),
 }};
 
 }  // namespace

@@ -10,10 +10,19 @@
 #include "core/machine/calibration_facts.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_settings.h"
+#include "core/software/finetune.h"
 #include "core/software/launch_rules.h"
 #include "core/software/stack_parts.h"
 
 namespace tpsim {
+
+// Spreads of software without calibration rows, by what is unknown of a run. Each is a standard
+// deviation: of log(step), and of memory relative to its peak. They come from the rows of
+// data/strangers and data/left_out by source (tools/interval_spreads.py prints them, also without
+// each source; docs/decisions/intervals.md).
+inline constexpr double kUncalibratedSpread = 0.075;  // step
+inline constexpr double kOtherRunSpread = 0.335;      // step of another program or GPU than theirs
+inline constexpr double kUncalibratedMemorySpread = 0.21;  // memory
 
 enum class GradientReduction : std::uint8_t {
   kAllReduce,      // every rank gets every gradient, also with a sharded optimizer
@@ -43,6 +52,7 @@ struct TrainingOptions {
   // maxima.
   bool online_loss = false;
   PipelineSends pipeline_sends = PipelineSends::kScattered;
+  Finetune finetune;
 };
 
 constexpr bool overwrites_gradients(const TrainingOptions& options) {
@@ -135,7 +145,8 @@ struct StackMemory {
   // Gradients are copied into a bucket of this many elements before they are reduced; 0: no bucket.
   std::int64_t reduction_bucket = 0;
   double fragmentation = 0.0;  // reserved but unused, as a share of activations and workspace
-  double spread = 0.03;        // standard deviation of the prediction, relative to the total
+  // Standard deviation of the prediction, relative to the total.
+  double spread = kUncalibratedMemorySpread;
 };
 
 // Settings that the software's launcher accepts; other plans are neither proposed nor predicted.
@@ -220,13 +231,12 @@ struct StackSpec {
   // calibration.
   double uncalibrated_overhead = 0.0;
   // Standard deviation of the ratio of predicted to measured step time on the calibration rows.
-  double residual_spread = 0.05;
-  // Profiles, by the start of their names, of the GPUs whose rows residual_spread rests on. On
-  // other GPUs steps are less certain. Empty: all GPUs. Comma-separated.
-  std::string spread_gpus;
-  // Additional standard deviations of steps on other GPUs, for the fast and the slow end of the
-  // interval.
-  double other_gpus_faster = 0.0, other_gpus_slower = 0.0;
+  double residual_spread = kUncalibratedSpread;
+  // Programs whose training step the stack describes, and profiles, by the start of their names, of
+  // the GPUs whose rows residual_spread rests on. Empty: all. Comma-separated. Steps of other
+  // programs or on other GPUs have an additional standard deviation.
+  std::string spread_programs, spread_gpus;
+  double other_runs = kOtherRunSpread;
   CalibrationFacts calibrated;  // set if the user fitted this file with tpsim calibrate
 };
 

@@ -4,6 +4,7 @@
 
 #include "core/base/text.h"
 #include "core/software/launch_rule_tables.h"
+#include "core/software/launch_rules.h"
 #include "core/software/launched_models.h"
 
 namespace tpsim::launch_rule_tables {
@@ -22,13 +23,6 @@ bool has_windows(const ModelSpec& model) {
   return std::any_of(blocks.begin(), blocks.end(), [](const BlockShape& block) {
     return block.attention.window > 0 || block.attention.chunk > 0;
   });
-}
-
-// Whether torchtitan would train a bf16 plan in fp32. Without sharding, it uses autocast only if
-// data parallelism is the only parallelism; with tp or pp, nothing casts to bf16.
-bool casts_nothing(const Plan& plan) {
-  const bool shards = plan.zero >= 2 && data_ranks(plan) > 1;
-  return plan.dtype == DType::kBFloat16 && !shards && plan.degrees.tp * plan.degrees.pp > 1;
 }
 
 // Whether experts are whole under expert parallelism, and otherwise split over the tensor ranks.
@@ -68,10 +62,11 @@ const std::array kTorchRules = std::to_array<LaunchRule>({
      "its configuration trains with DistMuon, which requires tp 1 (models/kimi_k2_7)"},
     {kTitan, kPlan,
      [](M m, P p) {
-       return matches_any(m.family, "gpt_oss kimi_k2 qwen3_5*") && p.degrees.cp > 1;
+       return matches_any(m.family, "gpt_oss kimi_k2 llama4_text qwen3_5*") && p.degrees.cp > 1;
      },
      "context parallelism of this family",
-     "refused in models/common/decoder.py:181 and parallelize.py of kimi_k2_7 and qwen3_5: use cp 1"},
+     "refused in models/common/decoder.py:181, parallelize.py of kimi_k2_7 and qwen3_5, and "
+     "llama4/model.py:125 of 43e52fd01: use cp 1"},
     {kTitan, kPlan, [](M m, P p) { return m.tied_embedding && p.degrees.pp > 1; },
      "tied word embeddings with a pipeline", "it refuses them: use pp 1"},
     {kTitan, kPlan, [](M m, P p) { return has_experts(m) && !cuts_experts_as_titan(p); },
@@ -93,7 +88,7 @@ const std::array kTorchRules = std::to_array<LaunchRule>({
      "an offloaded optimizer", "its CPU offload also moves weights and gradients"},
     {kTitan, kPlan, [](M, P p) { return p.attention != AttentionKind::kFlash; },
      "unfused attention", "it uses PyTorch's fused attention: use flash"},
-    {kTitan, kPlan, [](M, P p) { return casts_nothing(p); },
+    {kTitan, kPlan, [](M, P p) { return titan_casts_nothing(p); },
      "bf16 with tensor or pipeline parallelism and nothing sharded",
      "its mixed precision would not take effect: use ZeRO 2 or 3 with dp > 1"},
     {kTitan, kPlan, [](M, P p) { return p.dtype == DType::kFloat16; }, "fp16",

@@ -4,10 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <optional>
 
-#include "core/base/normal.h"
+#include "evidence/calibration/cross_validation.h"
 #include "evidence/calibration/fit_steps.h"
 #include "evidence/calibration/robust_fit.h"
 #include "sim/step/usual_spreads.h"
@@ -20,14 +19,13 @@ constexpr std::size_t kMostParts = 2;
 // Maximum numbers of candidate part changes to re-estimate with new slopes, and to refit.
 constexpr std::size_t kMostGuessed = 6;
 constexpr std::size_t kMostTried = 3;
-constexpr std::size_t kLeastRowsForParts = 8;
+constexpr std::size_t kLeastRowsForParts = 4;
 // Required gain of a changed part, in units of 2 ln(likelihood). Choosing the best of about thirty
 // candidates costs 2 ln 30 = 6.8; the rest is a margin.
 constexpr double kPartCost = 12;
 // Required gain of a value on which all rows that state the part agree. A negative gain suffices:
 // prior odds of e to 1 prefer this value to the stack's own for the other rows.
 constexpr double kStatedPartCost = -2;
-constexpr std::int64_t kMostFolds = 24;
 
 class Fitter {
  public:
@@ -43,7 +41,8 @@ class Fitter {
     while (changed && parts_.size() < kMostParts) {
       TPSIM_TRY(changed, changed_for_the_better());
     }
-    left_ = left_out();
+    if (choices_.stack) TPSIM_TRY_STATUS(suspect_precision());
+    left_ = left_out_residuals(steps_, now_.problem, at_.limits(), start_);
     TPSIM_TRY_STATUS(go_no_further_than_helps());
     return result();
   }
@@ -109,6 +108,7 @@ class Fitter {
       const std::optional<std::int64_t> own = unstated_value(row);
       if (!own || now_.here.parts.contains(row.part)) continue;
       if (row.kind == FieldKind::kSet || row.kind == FieldKind::kWordOrRatio) continue;
+      if (is_of_adapters(row.part)) continue;
       for (const FieldWord& word : row.words) {
         if (word.value != *own) all.emplace_back(row.part, word.value);
       }
@@ -211,38 +211,21 @@ class Fitter {
     return true;
   }
 
-  // Cross-validation: returns the residuals of each layout's rows under a fit to all other rows.
-  Residuals left_out() const {
-    std::map<std::string, std::int64_t> fold_of;
-    std::vector<std::int64_t> folds;
-    for (const MeasuredStep& step : steps_) {
-      const std::string layout =
-          fmt::format("{} {} {} {} {}", step.scenario.model.hidden, gpu_count(step.plan),
-                      step.plan.degrees.tp, step.plan.degrees.pp, step.plan.micro_batch);
-      const auto next = static_cast<std::int64_t>(fold_of.size()) % kMostFolds;
-      folds.push_back(fold_of.try_emplace(layout, next).first->second);
+  // Sets the recipe of low precision that explains the rows clearly better, to first order.
+  Status suspect_precision() {
+    double least = worth() - kPartCost;
+    for (const FieldWord& word : row_of(Setting::kPrecision).words) {
+      Point point = now_.here;
+      point.precision = static_cast<Precision>(word.value);
+      const Result<Residuals> there = at_.residuals_at(point);
+      if (!there.ok() || *there == now_.residuals) continue;
+      TPSIM_TRY(const LinearProblem problem, at_.linear_at(point, *there));
+      const double guess = solved(problem);
+      if (guess >= least) continue;
+      least = guess;
+      suspected_precision_ = point.precision;
     }
-    Residuals left = start_;  // cross-validation needs at least two layouts
-    if (fold_of.size() < 2) return left;
-    for (std::int64_t fold = 0; fold < kMostFolds; ++fold) {
-      LinearProblem others = now_.problem;
-      others.rows.clear();
-      for (std::size_t r = 0; r < steps_.size(); ++r) {
-        if (folds[r] != fold) others.rows.push_back(now_.problem.rows[r]);
-      }
-      if (others.rows.size() == steps_.size()) continue;
-      const RobustFit fit = robust_fit(others);
-      for (std::size_t r = 0; r < steps_.size(); ++r) {
-        if (folds[r] == fold) left[r] = residual_at(now_.problem, r, fit.unknowns);
-      }
-    }
-    return left;
-  }
-
-  static double mean_error(const Residuals& residuals) {
-    double sum = 0;
-    for (const double r : residuals) sum += std::fabs(std::expm1(-r));
-    return sum / static_cast<double>(residuals.size());
+    return Ok{};
   }
 
   // Shrinks the fitted changes if cross-validation shows that they predict left-out rows worse than
@@ -316,31 +299,21 @@ class Fitter {
                              now_.here.moved[k], now_.fit.errors[k], spreads_[k]});
     }
     c.parts = parts_;
+    c.suspected_precision = suspected_precision_;
     c.shrinkage = shrinkage_;
     c.noise = now_.fit.noise;
     c.effective_parameters = now_.fit.effective_parameters;
     c.host_spread = group_spread(ConstantGroup::kHost, kHostSpread);
     c.network_spread = group_spread(ConstantGroup::kNetwork, kNetworkSpread);
     c.kernel_spread = group_spread(ConstantGroup::kKernels, kKernelSpread);
-    // The spread is at most that of an uncalibrated stack, even if the rows fit badly.
-    c.spread = std::min(spread_of(left_), std::hypot(first.stack.residual_spread, kForeignSpread));
+    // Few rows widen the spread up to that of an uncalibrated stack. It is never below the errors
+    // of the rows themselves, left out if there are several layouts.
+    const Residuals& seen = left_ == start_ ? now_.residuals : left_;
+    c.spread = std::max(root_mean_square(seen),
+                        std::min(spread_of(left_, now_.fit.effective_parameters),
+                                 std::hypot(first.stack.residual_spread, kForeignSpread)));
     show(1);
     return c;
-  }
-
-  // Returns the standard deviation of the prediction error for a new row. The result is widened by
-  // the quantile of Student's t, because few rows give an uncertain spread.
-  double spread_of(const Residuals& left) const {
-    double squares = 0;
-    for (const double r : left) squares += r * r;
-    const auto n = static_cast<double>(left.size());
-    const double degrees = std::max(1.0, n - now_.fit.effective_parameters);
-    // 95 % quantile of Student's t relative to the normal distribution's, to second order
-    // (Abramowitz and Stegun, 26.7.5).
-    constexpr double z2 = kHalfOf90 * kHalfOf90;
-    const double widening =
-        1 + (z2 + 1) / (4 * degrees) + (5 * z2 * z2 + 16 * z2 + 3) / (96 * degrees * degrees);
-    return std::sqrt(squares / n * (1 + 1 / n)) * widening;
   }
 
   const std::vector<MeasuredStep>& steps_;
@@ -358,9 +331,10 @@ class Fitter {
   Residuals left_;        // cross-validation: each row under a fit to the other layouts
   double shrinkage_ = 1;  // share of the fitted change that is applied
   std::vector<FittedPart> parts_;
+  std::optional<Precision> suspected_precision_;
 };
 
-double mean_error(const std::vector<FittedStep>& steps, double FittedStep::*predicted) {
+double mean_error_of(const std::vector<FittedStep>& steps, double FittedStep::*predicted) {
   double sum = 0;
   for (const FittedStep& step : steps) sum += std::fabs(step.*predicted / step.measured - 1);
   return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
@@ -374,9 +348,15 @@ double FittedConstant::error_of_value() const { return constant->is_sum() ? erro
 
 std::string FittedConstant::error_text() const { return constant->text(error_of_value()); }
 
-double Calibration::error_before() const { return mean_error(steps, &FittedStep::before); }
-double Calibration::error_after() const { return mean_error(steps, &FittedStep::after); }
-double Calibration::error_left_out() const { return mean_error(steps, &FittedStep::left_out); }
+double Calibration::error_before() const { return mean_error_of(steps, &FittedStep::before); }
+double Calibration::error_after() const { return mean_error_of(steps, &FittedStep::after); }
+double Calibration::error_left_out() const { return mean_error_of(steps, &FittedStep::left_out); }
+
+double Calibration::bias() const {
+  double sum = 0;
+  for (const FittedStep& step : steps) sum += std::log(step.measured / step.after);
+  return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
+}
 
 Scenario calibrated(Scenario scenario, const Calibration& calibration, const PartValues& stated) {
   FitPoint point;

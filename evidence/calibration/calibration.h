@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,9 @@ struct FittedStep {
 struct Calibration {
   std::vector<FittedConstant> constants;  // all tunable constants, in the order of their table
   std::vector<FittedPart> parts;
+  // The recipe of low precision with which the rows would fit clearly better. It is not applied,
+  // because the plan of a row states its precision.
+  std::optional<Precision> suspected_precision;
   std::vector<FittedStep> steps;
   // Share of the fitted changes that is applied. It is below 1 if the full changes predict left-out
   // rows worse than a smaller share.
@@ -63,6 +67,9 @@ struct Calibration {
   double error_before() const;  // mean relative error
   double error_after() const;
   double error_left_out() const;  // mean relative error on left-out rows
+  // Mean of log(measured / predicted) after the fit. Fitted constants that reached their limits
+  // leave a common error.
+  double bias() const;
 };
 
 // Applies the fitted values to a scenario. Parts in `stated` keep their value.

@@ -32,8 +32,10 @@ double most_of_step(const std::vector<MeasuredStep>& steps, const TunableConstan
 }  // namespace
 
 Scenario moved_to(Scenario scenario, const FitPoint& point, const PartValues& stated) {
-  for (const auto& [part, value] : point.parts) {
-    if (!stated.contains(part)) row_of(part).set(scenario.stack, value);
+  if (!point.parts.empty()) {
+    PartValues parts = stated;
+    parts.insert(point.parts.begin(), point.parts.end());
+    scenario.stack = with_parts(std::move(scenario.stack), parts);
   }
   const auto constants = tunable_constants();
   for (std::size_t k = 0; k < constants.size(); ++k) {
@@ -63,8 +65,11 @@ Result<std::vector<StepResiduals>> FitSteps::residuals_at(
     return [&](std::int64_t index) {
       const auto i = static_cast<std::size_t>(index);
       const MeasuredStep& step = steps_[i % rows];
+      const FitPoint& point = points[i / rows];
+      Plan plan = step.plan;
+      if (plan.precision == Precision::kNone) plan.precision = point.precision;
       const Result<Prediction> predicted =
-          simulate(moved_to(step.scenario, points[i / rows], step.stated), step.plan);
+          simulate(moved_to(step.scenario, point, step.stated), plan);
       if (!predicted.ok()) {
         failed[i] = predicted.error();
       } else {

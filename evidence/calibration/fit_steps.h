@@ -9,11 +9,12 @@
 
 namespace tpsim {
 
-// A point of the fit: coordinates of all constants, in the order of tunable_constants(), and
-// software parts that replace the stack's.
+// A point of the fit: coordinates of all constants, in the order of tunable_constants(), software
+// parts that replace the stack's, and the precision of plans without one.
 struct FitPoint {
   std::vector<double> moved;
   PartValues parts;
+  Precision precision = Precision::kNone;
 };
 
 // Applies the point to a scenario. Parts in `stated` keep their value.

@@ -12,6 +12,7 @@
 
 #include "core/base/text.h"
 #include "costs/collective_cost.h"
+#include "evidence/calibration/cross_validation.h"
 #include "evidence/calibration/robust_fit.h"
 
 namespace tpsim {
@@ -19,7 +20,7 @@ namespace {
 
 struct NamedTest {
   std::string_view program;
-  CollectiveKind kind;
+  std::optional<CollectiveKind> kind;  // nothing: a pattern that no training step has
 };
 constexpr std::array kTests = {
     NamedTest{"all_reduce_perf", CollectiveKind::kAllReduce},
@@ -27,7 +28,24 @@ constexpr std::array kTests = {
     NamedTest{"reduce_scatter_perf", CollectiveKind::kReduceScatter},
     NamedTest{"alltoall_perf", CollectiveKind::kAllToAll},
     NamedTest{"broadcast_perf", CollectiveKind::kBroadcast},
+    NamedTest{"reduce_perf", {}},
+    NamedTest{"gather_perf", {}},
+    NamedTest{"scatter_perf", {}},
+    NamedTest{"sendrecv_perf", {}},
+    NamedTest{"hypercube_perf", {}},
 };
+
+// Returns the test that a line starts: "# Collective test starting: all_reduce_perf", or the shell
+// command with "./build/all_reduce_perf". Null for other lines.
+const NamedTest* test_of_line(const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    const std::string_view name = std::string_view(word).substr(word.rfind('/') + 1);
+    for (const NamedTest& test : kTests) {
+      if (name == test.program) return &test;
+    }
+  }
+  return nullptr;
+}
 
 std::optional<double> number(const std::string& word) {
   std::size_t used = 0;
@@ -44,7 +62,7 @@ std::optional<double> number(const std::string& word) {
 // GB/s. Before 2021 nccl-tests printed no root, and no redop for collectives without reduction.
 struct NcclColumns {
   std::size_t time = 5;
-  bool has_redop = true;
+  bool has_redop = true, has_root = true;
 };
 constexpr std::size_t kType = 2;
 
@@ -58,12 +76,14 @@ std::optional<NcclColumns> nccl_columns_of(const std::vector<std::string>& words
   NcclColumns columns;
   columns.time = static_cast<std::size_t>(time - size);
   columns.has_redop = std::find(size, time, "redop") != time;
+  columns.has_root = std::find(size, time, "root") != time;
   return columns;
 }
 
 struct Row {
   TimedMessage message;
-  bool adds = false;  // whether the collective reduces; redop is "none" otherwise
+  bool adds = false;       // whether the collective reduces; redop is "none" otherwise
+  bool is_rooted = false;  // whether one rank is the source or the destination
   double bus_factor = 0;
 };
 
@@ -86,22 +106,28 @@ std::optional<Row> row_of_line(const std::vector<std::string>& words, const Nccl
   Row row;
   row.message = {Bytes(*size), Seconds(*time * 1e-6)};
   row.adds = columns.has_redop && words[start + kType + 1] != "none";
+  row.is_rooted = columns.has_root && words[start + columns.time - 1] != "-1";
   row.bus_factor = *algorithm > 0 ? *bus / *algorithm : 0;
   return row;
 }
 
-// Derives the collective from the ratio of bus to algorithm bandwidth. `row` is the largest
-// message, whose bandwidths are printed with the most digits.
-CollectiveKind kind_of(const Row& row, std::int64_t ranks) {
+// Derives the test from the ratio of bus to algorithm bandwidth. `row` is the largest message,
+// whose bandwidths are printed with the most digits. Without a column of roots, a reduction over
+// two ranks is taken for an all-reduce.
+const NamedTest& test_of_row(const Row& row, std::int64_t ranks) {
   const auto n = static_cast<double>(ranks);
   const double half = (n - 1) / n;
-  if (row.bus_factor > 1.5 * half && ranks > 2) return CollectiveKind::kAllReduce;
-  if (!row.adds) {
-    return row.bus_factor > (1 + half) / 2 ? CollectiveKind::kBroadcast
-                                           : CollectiveKind::kAllGather;
-  }
-  return row.bus_factor > (1 + half) / 2 ? CollectiveKind::kAllReduce
-                                         : CollectiveKind::kReduceScatter;
+  const bool is_doubled = row.bus_factor > 1.5 * half && (ranks > 2 || !row.is_rooted);
+  const bool is_whole = row.bus_factor > (1 + half) / 2;
+  const std::string_view name = row.adds && is_doubled      ? "all_reduce_perf"
+                                : row.adds && is_whole      ? "reduce_perf"
+                                : row.adds                  ? "reduce_scatter_perf"
+                                : is_whole && row.is_rooted ? "broadcast_perf"
+                                : is_whole                  ? "sendrecv_perf"
+                                : row.is_rooted             ? "gather_perf"
+                                                            : "all_gather_perf";
+  return *std::find_if(kTests.begin(), kTests.end(),
+                       [&](const NamedTest& one) { return one.program == name; });
 }
 
 struct Ranks {
@@ -109,15 +135,77 @@ struct Ranks {
   std::int64_t count = 0;
 };
 
-// Parses "#  Rank  0 Group  0 Pid 7 on  node-3 device  0 [0x07] NVIDIA A100".
-void add_rank(Ranks& ranks, const std::vector<std::string>& words) {
+// Parses "#  Rank  0 Group  0 Pid 7 on  node-3 device  0 [0x07] NVIDIA A100". Returns the host;
+// nothing for other lines.
+std::optional<std::string> host_of_rank(const std::vector<std::string>& words) {
   const auto rank = std::find(words.begin(), words.end(), "Rank");
-  if (rank == words.begin() || rank == words.end() || !std::prev(rank)->ends_with('#')) return;
+  if (rank == words.begin() || rank == words.end() || !std::prev(rank)->ends_with('#')) {
+    return std::nullopt;
+  }
   const auto on = std::find(rank, words.end(), "on");
-  if (on == words.end() || on + 1 == words.end()) return;
-  ranks.hosts.insert(*(on + 1));
-  ++ranks.count;
+  if (on == words.end() || on + 1 == words.end()) return std::nullopt;
+  return *(on + 1);
 }
+
+// Reads the output of one or several tests. A test starts with its name or its list of ranks.
+class NcclReader {
+ public:
+  explicit NcclReader(const std::string& file) : file_(file) {}
+
+  Status read_line(const std::vector<std::string>& words) {
+    if (const NamedTest* const named = test_of_line(words)) {
+      TPSIM_TRY_STATUS(finish());
+      stated_ = named;
+    }
+    if (std::optional<std::string> host = host_of_rank(words)) {
+      TPSIM_TRY_STATUS(finish());
+      if (!lists_ranks_) ranks_ = {};  // of an earlier test
+      lists_ranks_ = true;
+      ranks_.hosts.insert(*std::move(host));
+      ++ranks_.count;
+    }
+    columns_ = nccl_columns_of(words).value_or(columns_);
+    const auto row = row_of_line(words, columns_);
+    if (row && row->message.size > Bytes()) rows_.push_back(*row);
+    return Ok{};
+  }
+
+  // Adds the test that ends here, if it has rows.
+  Status finish() {
+    if (rows_.empty()) return Ok{};
+    if (ranks_.count < 2) {
+      return bad_input("does not list the ranks of the test", file_,
+                       "keep the lines '#  Rank  0 ... on HOST device 0' of the output");
+    }
+    const auto largest = std::max_element(
+        rows_.begin(), rows_.end(),
+        [](const Row& a, const Row& b) { return a.message.size < b.message.size; });
+    const NamedTest& named = stated_ != nullptr ? *stated_ : test_of_row(*largest, ranks_.count);
+    if (!named.kind) {
+      return bad_input(
+          fmt::format("contains {}, whose pattern no training step has", named.program), file_,
+          "give tests of all_reduce, all_gather, reduce_scatter, alltoall or "
+          "broadcast only");
+    }
+    NcclTest test{*named.kind, ranks_.count, std::ssize(ranks_.hosts), {}};
+    for (const Row& row : rows_) test.messages.push_back(row.message);
+    tests.push_back(std::move(test));
+    rows_.clear();
+    stated_ = nullptr;
+    lists_ranks_ = false;
+    return Ok{};
+  }
+
+  std::vector<NcclTest> tests;
+
+ private:
+  const std::string& file_;
+  Ranks ranks_;
+  bool lists_ranks_ = false;  // whether ranks_ are those of the current test
+  NcclColumns columns_;
+  std::vector<Row> rows_;
+  const NamedTest* stated_ = nullptr;
+};
 
 GroupPlacement placement_of(const NcclTest& test) {
   GroupPlacement placement;
@@ -203,12 +291,6 @@ class LinkFitter {
   bool between_;
 };
 
-double mean_error(const std::vector<double>& residuals) {
-  double sum = 0;
-  for (const double r : residuals) sum += std::fabs(std::expm1(-r));
-  return sum / static_cast<double>(residuals.size());
-}
-
 double left_out_error(const std::vector<Message>& messages, const ClusterSpec& cluster,
                       const Profile& profile, bool between) {
   double sum = 0;
@@ -229,37 +311,17 @@ bool is_nccl_test(std::string_view text) {
          text.find("busbw") != std::string_view::npos;
 }
 
-Result<NcclTest> parse_nccl_test(std::string_view text, const std::string& file) {
-  NcclTest test;
-  Ranks ranks;
-  NcclColumns columns;
-  std::vector<Row> rows;
-  std::optional<CollectiveKind> stated;
+Result<std::vector<NcclTest>> parse_nccl_tests(std::string_view text, const std::string& file) {
+  NcclReader reader(file);
   std::istringstream lines{std::string(text)};
   for (std::string line; std::getline(lines, line);) {
-    for (const NamedTest& named : kTests) {
-      if (line.find(named.program) != std::string::npos) stated = named.kind;
-    }
-    const std::vector<std::string> words = words_in(line);
-    add_rank(ranks, words);
-    columns = nccl_columns_of(words).value_or(columns);
-    if (const auto row = row_of_line(words, columns); row && row->message.size > Bytes()) {
-      rows.push_back(*row);
-    }
+    TPSIM_TRY_STATUS(reader.read_line(words_in(line)));
   }
-  if (rows.empty()) return bad_input("has no row of nccl-tests with a size and a time", file);
-  if (ranks.count < 2) {
-    return bad_input("does not list the ranks of the test", file,
-                     "keep the lines '#  Rank  0 ... on HOST device 0' of the output");
+  TPSIM_TRY_STATUS(reader.finish());
+  if (reader.tests.empty()) {
+    return bad_input("has no row of nccl-tests with a size and a time", file);
   }
-  test.ranks = ranks.count;
-  test.nodes = static_cast<std::int64_t>(ranks.hosts.size());
-  const auto largest = std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
-    return a.message.size < b.message.size;
-  });
-  test.kind = stated.value_or(kind_of(*largest, test.ranks));
-  for (const Row& row : rows) test.messages.push_back(row.message);
-  return test;
+  return std::move(reader.tests);
 }
 
 Result<FittedLink> fit_link(const std::vector<NcclTest>& tests, const ClusterSpec& cluster,

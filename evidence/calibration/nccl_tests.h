@@ -2,8 +2,8 @@
 //
 // Lines "#  Rank  0 Group  0 Pid 7 on  host device  0 ..." give the number of ranks and nodes. Rows
 // have the columns "size count type redop root time algbw busbw ..."; the out-of-place time is
-// used. The collective is read from "# Collective test starting: all_reduce_perf", or else derived
-// from the ratio of bus to algorithm bandwidth.
+// used. The collective is read from "# Collective test starting: all_reduce_perf" or the command,
+// or else derived from the root and the ratio of bus to algorithm bandwidth.
 #pragma once
 
 #include <string>
@@ -30,8 +30,9 @@ struct NcclTest {
 };
 
 bool is_nccl_test(std::string_view text);
-// `file` names the input in errors.
-Result<NcclTest> parse_nccl_test(std::string_view text, const std::string& file);
+// Returns the tests of the output in their order. Error for tests of other patterns, such as
+// reduce_perf and sendrecv_perf. `file` names the input in errors.
+Result<std::vector<NcclTest>> parse_nccl_tests(std::string_view text, const std::string& file);
 
 // A fitted link: efficiency at large messages, and latency per hop.
 struct FittedLink {

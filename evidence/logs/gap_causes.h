@@ -22,13 +22,14 @@ enum class GapCause : std::uint8_t {
   kMemory,
   kFaster,
   kUnexplained,
-  kUnsound,     // NaN or infinite losses, or skipped steps
-  kImpossible,  // rates above the GPU's peak
+  kUnsound,         // NaN or infinite losses, or skipped steps
+  kImpossible,      // rates above the GPU's peak
+  kOtherArguments,  // the log's arguments are not those of the plan
 };
 template <>
 inline constexpr auto kEnumNames<GapCause> = std::to_array<std::string_view>(
     {"slower compute", "slower links", "a straggler", "host-bound", "memory",
-     "faster than predicted", "unexplained", "unsound run", "impossible rate"});
+     "faster than predicted", "unexplained", "unsound run", "impossible rate", "other arguments"});
 
 struct Finding {
   GapCause cause;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string>
+#include <utility>
 
 #include "core/base/text.h"
 
@@ -203,6 +204,33 @@ std::int64_t whole(std::optional<double> number) {
   return static_cast<std::int64_t>(std::min(number.value_or(0), 1e15));
 }
 
+bool read_mlperf_line(std::string_view line, TrainingLog& log, std::int64_t& batch) {
+  const std::size_t mark = line.find(":::MLLOG");
+  if (mark == std::string_view::npos) return false;
+  line.remove_prefix(mark);
+  constexpr std::string_view kKey = "\"key\":";
+  const std::size_t at = line.find(kKey);
+  if (at == std::string_view::npos) return false;
+  const std::string_view key = trimmed(line.substr(at + kKey.size()));
+  if (key.starts_with("\"global_batch_size\"")) {
+    const auto stated = number_after(line, "\"value\":");
+    if (stated && *stated >= 1) batch = whole(stated);
+  }
+  if (!key.starts_with("\"tracked_stats\"")) return true;
+  // The step number counts sequences in some submissions.
+  LoggedStep step;
+  step.iteration = next_step(log);
+  step.is_counted = true;
+  step.time = Seconds(number_after(line, "\"train_step_time\":").value_or(0));
+  if (step.time.value() < kLeastRate) {
+    step.time = Seconds();
+    step.samples_per_s = number_after(line, "\"throughput\":").value_or(0);
+    if (step.samples_per_s < kLeastRate) return true;
+  }
+  log.steps.push_back(step);
+  return true;
+}
+
 bool read_foreign_step(std::string_view line, TrainingLog& log) {
   return read_rl_step(line, log) || read_nemo_step(line, log) || read_nanotron_step(line, log) ||
          read_engine_step(line, log) || read_seconds(line, log) || read_titan_step(line, log) ||
@@ -223,11 +251,20 @@ std::optional<double> summed_up_step(std::string_view line) {
 }
 
 void read_logged_memory(std::string_view line, TrainingLog& log) {
-  for (const char* label : {"memory(GiB)':", "\"memory(GiB)\":", "perf/max_memory_reserved_gb:"}) {
+  // ms-swift, verl, torchtune, axolotl, and NeMo, which prints bytes.
+  constexpr std::pair<std::string_view, double> kReserved[] = {
+      {"memory(GiB)':", kGiB},
+      {"\"memory(GiB)\":", kGiB},
+      {"perf/max_memory_reserved_gb:", kGiB},
+      {"peak_memory_reserved:", kGiB},
+      {"memory/device_mem_reserved(gib)':", kGiB},
+      {"memory/device_reserved (GiB)':", kGiB},
+      {"max_memory_reserved:", 1}};
+  for (const auto& [label, unit] : kReserved) {
     const auto reserved = number_after(line, label);
     if (!reserved || *reserved <= 0) continue;
     Bytes& most = log.reserved[0];
-    most = std::max(most, Bytes(*reserved * kGiB));
+    most = std::max(most, Bytes(*reserved * unit));
     return;
   }
 }

@@ -28,6 +28,11 @@ std::optional<double> number_after(std::string_view line, std::string_view label
 // program other than Megatron, and returns false for any other line.
 std::optional<double> summed_up_step(std::string_view line);
 bool read_foreign_step(std::string_view line, TrainingLog& log);
+// Reads a line of an MLPerf result file, ":::MLLOG {"key": "tracked_stats", "value": {...}, ...}",
+// after any prefix of a launcher. Adds a step if the line has "train_step_time" in seconds, or else
+// "throughput" in sequences/s of all GPUs. Sets `batch` if the line has "global_batch_size".
+// Returns false if the line is not an MLPerf line.
+bool read_mlperf_line(std::string_view line, TrainingLog& log, std::int64_t& batch);
 // Reads "'memory(GiB)': 46.5" of ms-swift and "perf/max_memory_reserved_gb:60.2" of verl, both in
 // GiB.
 void read_logged_memory(std::string_view line, TrainingLog& log);

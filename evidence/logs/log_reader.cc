@@ -11,7 +11,6 @@
 #include "evidence/logs/log_formats.h"
 #include "evidence/logs/log_layout.h"
 #include "evidence/logs/log_metrics.h"
-#include "evidence/logs/mlperf_lines.h"
 
 namespace tpsim {
 namespace {

@@ -19,6 +19,13 @@ bool are_digits(std::string_view text, std::size_t from, std::size_t count) {
                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
+// Returns a model's name without case and punctuation: "Llama-4" and "llama 4" are equal.
+std::string letters_of(const std::string& model) {
+  std::string letters = in_lower_case(model);
+  std::erase_if(letters, [](unsigned char c) { return std::isalnum(c) == 0; });
+  return letters;
+}
+
 // Whether a release in the form YY.MM, such as "24.12", starts at `at` and is not part of a longer
 // number.
 bool is_release(std::string_view text, std::size_t at) {
@@ -32,19 +39,21 @@ bool is_release(std::string_view text, std::size_t at) {
 }  // namespace
 
 void KnownNames::add(const std::string& aliases, const std::string& entry) {
-  constexpr std::string_view kUntil = " until ", kOn = " on ";
   std::istringstream stream(aliases);
   for (std::string word; std::getline(stream >> std::ws, word, ',');) {
     Name name;
-    name.entry = entry;
-    if (const std::size_t place = word.find(kUntil); place != std::string::npos) {
-      name.until = word.substr(place + kUntil.size());
+    name.found.entry = entry;
+    const auto take = [&](std::string_view keyword, std::string& value) {
+      const std::size_t place = word.find(keyword);
+      if (place == std::string::npos) return;
+      value = word.substr(place + keyword.size());
       word.erase(place);
-    }
-    if (const std::size_t place = word.find(kOn); place != std::string::npos) {
-      name.gpu = word.substr(place + kOn.size());
-      word.erase(place);
-    }
+    };
+    take(" until ", name.until);
+    take(" on ", name.gpu);
+    take(" with ", name.found.parts);
+    take(" of ", name.model);
+    name.model = letters_of(name.model);
     std::istringstream parts(in_lower_case(word));
     for (std::string part; std::getline(parts, part, '+');) {
       const FrameworkName split = split_framework(part);
@@ -57,10 +66,11 @@ void KnownNames::add(const std::string& aliases, const std::string& entry) {
   }
 }
 
-const std::string& KnownNames::called(const std::string& text, const std::string& month,
-                                      std::optional<int> zero, const std::string& gpu) const {
-  static const std::string kNone;
-  const std::string lower = in_lower_case(text);
+const KnownNames::Found& KnownNames::called(const std::string& text, const std::string& month,
+                                            std::optional<int> zero, const std::string& gpu,
+                                            const std::string& model) const {
+  static const Found kNone;
+  const std::string lower = in_lower_case(text), model_letters = letters_of(model);
   const auto longest = [](const Name& name) {
     return name.words.empty() ? std::size_t{0} : name.words.front().size();
   };
@@ -68,6 +78,7 @@ const std::string& KnownNames::called(const std::string& text, const std::string
   for (const Name& name : names_) {
     if (name.zero && name.zero != zero) continue;
     if (!name.gpu.empty() && !is_gpu(gpu, name.gpu)) continue;
+    if (model_letters.find(name.model) == std::string::npos) continue;
     const bool occurs =
         std::all_of(name.words.begin(), name.words.end(),
                     [&](const std::string& word) { return lower.find(word) != std::string::npos; });
@@ -77,12 +88,13 @@ const std::string& KnownNames::called(const std::string& text, const std::string
       if (longest(name) != longest(*found)) return longest(name) > longest(*found);
       if (name.words.size() != found->words.size()) return name.words.size() > found->words.size();
       if (name.zero.has_value() != found->zero.has_value()) return name.zero.has_value();
+      if (name.model.size() != found->model.size()) return name.model.size() > found->model.size();
       if (name.gpu.empty() != found->gpu.empty()) return !name.gpu.empty();
       return !name.until.empty() && (found->until.empty() || name.until < found->until);
     };
     if (found == nullptr || is_nearer()) found = &name;
   }
-  return found == nullptr ? kNone : found->entry;
+  return found == nullptr ? kNone : found->found;
 }
 
 std::string month_of(const std::string& date, const std::string& software) {

@@ -14,23 +14,33 @@ class KnownNames {
   // "NeMo until 2025-01" matches rows with "NeMo" up to this month, for an older state of the
   // software. "FSDP+Trainer" requires both words. "Trainer ZeRO-3" matches rows with "Trainer" and
   // ZeRO stage 3 (evidence/runs/framework_name.h). "Composer on H100" matches rows with "Composer"
-  // on this GPU.
+  // on this GPU. "torchtune with gradient_sync=every_micro_batch" is a program that differs from
+  // the entry in these software parts; "/" separates several. The word "recompute=full" among them
+  // is the program's recompute in rows that state none. "torchtitan of Llama-4" matches rows
+  // whose model's name contains this, in any spelling. The order is: of, with, on, until.
   void add(const std::string& aliases, const std::string& entry);
 
-  // Returns the entry whose alias matches the text, ignoring case; "" if there is none.
+  // An entry, and the software parts in which a program differs from it:
+  // "compile=on/loss_head=eager".
+  struct Found {
+    std::string entry, parts;
+  };
+
+  // Returns the entry whose alias matches the text, ignoring case; empty if there is none.
   //
   // If several aliases match, the one with the longest word is chosen: "Megatron-DeepSpeed", not
-  // "DeepSpeed". Ties are broken by more words, then a ZeRO stage, then a GPU, then the earliest
-  // "until" month.
-  // Without a `month`, aliases with "until" do not match.
-  const std::string& called(const std::string& text, const std::string& month,
-                            std::optional<int> zero = {}, const std::string& gpu = {}) const;
+  // "DeepSpeed". Ties are broken by more words, then a ZeRO stage, a model, a GPU, then the
+  // earliest "until" month. Without a `month`, aliases with "until" do not match.
+  const Found& called(const std::string& text, const std::string& month,
+                      std::optional<int> zero = {}, const std::string& gpu = {},
+                      const std::string& model = {}) const;
 
  private:
   struct Name {
     std::vector<std::string> words;  // longest first
     std::optional<int> zero;
-    std::string until, gpu, entry;
+    std::string until, gpu, model;
+    Found found;
   };
   std::vector<Name> names_;
 };

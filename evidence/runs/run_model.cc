@@ -28,19 +28,25 @@ std::int64_t ffn_hidden_of(const ModelSpec& model) {
   return 0;
 }
 
+// Returns the head dimension as tables state it. Tables exclude the rotary part of latent
+// attention.
+std::int64_t stated_head_dim(const AttentionShape& attention) {
+  return attention.latent.kv_rank > 0 ? attention.latent.nope_dim : attention.head_dim;
+}
+
 // Whether all sizes that the row states equal those of the model.
 bool has_sizes(const ModelSpec& model, const PublishedRun& run) {
   const auto agrees = [](std::int64_t stated, std::int64_t is) {
     return stated == 0 || stated == is;
   };
   const AttentionShape& attention = model.attention;
-  const bool is_latent = attention.latent.kv_rank > 0;  // tables exclude the rotary part
-  const std::int64_t head_dim = is_latent ? attention.latent.nope_dim : attention.head_dim;
+  const bool is_latent = attention.latent.kv_rank > 0;
   const ExpertShape& experts = model.experts;
   return agrees(run.hidden, model.hidden) && agrees(run.heads, attention.heads) &&
          (is_latent || agrees(run.kv_heads, attention.kv_heads)) &&
-         agrees(run.head_dim, head_dim) && agrees(run.ffn_hidden, ffn_hidden_of(model)) &&
-         agrees(run.experts, experts.count) && agrees(run.experts_per_token, experts.per_token) &&
+         agrees(run.head_dim, stated_head_dim(attention)) &&
+         agrees(run.ffn_hidden, ffn_hidden_of(model)) && agrees(run.experts, experts.count) &&
+         agrees(run.experts_per_token, experts.per_token) &&
          agrees(run.shared_ffn, experts.shared_ffn);
 }
 
@@ -207,12 +213,12 @@ PublishedRun CatalogueModels::completed(PublishedRun run) {
   fill(run.layers, model->layers);
   fill(run.hidden, model->hidden);
   fill(run.heads, attention.heads);
+  fill(run.head_dim, stated_head_dim(attention));
   fill(run.vocab, model->vocab);
   constexpr std::int64_t kUsualSequence = 4096;  // usual in pretraining, if the model supports it
   if (!run.step_s) fill(run.seq, std::min(model->seq, kUsualSequence));
   if (says_more_than_columns(*model)) return run;  // the other sizes are read from the model itself
   fill(run.kv_heads, attention.kv_heads);
-  fill(run.head_dim, attention.head_dim);
   fill(run.ffn_hidden, model->ffn_hidden);
   if (!run.gated_ffn) run.gated_ffn = is_gated(model->mlp);
   return run;

@@ -113,7 +113,8 @@ bool writes_scores(AttentionKernel kernel) {
 
 bool is_flash_kernel(AttentionKernel kernel) {
   return kernel == AttentionKernel::kFlash1 || kernel == AttentionKernel::kFlash2 ||
-         kernel == AttentionKernel::kFlash3 || kernel == AttentionKernel::kCudnn;
+         kernel == AttentionKernel::kFlash3 || kernel == AttentionKernel::kCudnn ||
+         kernel == AttentionKernel::kFlex;
 }
 
 Result<AttentionKind> attention_of(const std::string& text, const StackSpec& stack) {
@@ -223,7 +224,8 @@ Status check_stated(const PublishedRun& run) {
                     has_name ? ", and no known model of its sizes is called " + run.model : ""));
   }
   if (run.head_dim == 0 && run.hidden % run.heads != 0) {
-    return bad_input(fmt::format("hidden {} is not divisible by {} heads", run.hidden, run.heads));
+    return bad_input(fmt::format("hidden {} is not divisible by {} heads: fill head_dim",
+                                 run.hidden, run.heads));
   }
   return Ok{};
 }

@@ -40,7 +40,15 @@ std::vector<std::string> assumptions(const PublishedRun& run, const RunEnvironme
   if (run.attention.empty() && !run.parts.contains(StackPart::kAttentionKernel)) {
     assumed.emplace_back("flash attention");
   }
+  const PartRow& kernel = row_of(StackPart::kAttentionKernel);
+  if (scenario.stack.choices.parts.contains(kernel.part)) {
+    assumed.push_back(
+        fmt::format("attention kernel {}", text_of(kernel, kernel.get(scenario.stack))));
+  }
   if (run.recompute.empty()) assumed.emplace_back("no recompute");
+  if (run.virtual_stages > 1 && !run.settings.contains(Setting::kSchedule)) {
+    assumed.emplace_back("the interleaved schedule");
+  }
   if (has_recurrences(scenario.model))
     assumed.emplace_back("scan times computed from bytes and FLOPs");
   return assumed;
@@ -85,6 +93,24 @@ void lift_limits(RunSetup& setup) {
   StackLimit limit = violated_limit(scenario.stack, scenario.model, setup.plan);
   if (!limit.reason.empty()) setup.assumed.push_back(std::move(limit.reason));
   scenario.stack = without_limits(std::move(scenario.stack));
+}
+
+// Whether the framework names a program whose training step the stack describes.
+bool is_described(const StackSpec& stack, const std::string& framework) {
+  if (stack.spread_programs.empty()) return true;
+  std::string_view names = stack.spread_programs;
+  while (!names.empty()) {
+    const std::string name = in_lower_case(std::string(trimmed(cut_off(names, ","))));
+    if (in_lower_case(framework).find(name) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Widens the stack's spreads for a run of a program that no stack describes.
+void widen_for_other_program(StackSpec& stack) {
+  stack.residual_spread = std::hypot(stack.residual_spread, stack.other_runs);
+  stack.spread_gpus.clear();  // other_runs counts once
+  stack.memory.spread = std::max(stack.memory.spread, kUncalibratedMemorySpread);
 }
 
 }  // namespace
@@ -135,18 +161,19 @@ const std::string& RunLoader::cluster_of(const RunEnvironment& environment,
                                          const PublishedRun& run) {
   const bool is_entry = !run.cluster.empty() && profile_of_.contains(run.cluster);
   if (environment.by_names && is_entry) return run.cluster;
-  const std::string& place = clusters_called_.called(run.cluster, month_of(run.date, ""));
+  const std::string& place = clusters_called_.called(run.cluster, month_of(run.date, "")).entry;
   const std::string& usual = profile_of_[environment.runs_on];
   const bool is_same = profile_of_[place] == usual || profile_of_[place].starts_with(usual + "-");
   const bool fits = environment.by_names && !place.empty() && is_same;
   return fits ? place : environment.runs_on;
 }
 
-const std::string& RunLoader::stack_called(const PublishedRun& run) const {
+const KnownNames::Found& RunLoader::stack_called(const PublishedRun& run) const {
   const FrameworkName framework = split_framework(run.framework);
   std::optional<int> zero = framework.zero;
   if (run.zero.size() == 1 && run.zero[0] >= '0' && run.zero[0] <= '3') zero = run.zero[0] - '0';
-  return stacks_called_.called(framework.name, month_of(run.date, run.framework), zero, run.gpu);
+  return stacks_called_.called(framework.name, month_of(run.date, run.framework), zero, run.gpu,
+                               run.model);
 }
 
 Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& environment,
@@ -156,7 +183,7 @@ Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& envir
   };
   const std::string cluster = chosen(overrides_.cluster, cluster_of(environment, run));
   const std::string usual =
-      environment.by_names ? chosen(stack_called(run), environment.stack) : environment.stack;
+      environment.by_names ? chosen(stack_called(run).entry, environment.stack) : environment.stack;
   const std::string stack = chosen(overrides_.stack, usual);
   std::unique_ptr<Machine>& slot = machines_[cluster + "\n" + stack];
   if (slot == nullptr) {
@@ -170,6 +197,22 @@ Result<const RunLoader::Machine*> RunLoader::machine(const RunEnvironment& envir
   return static_cast<const Machine*>(slot.get());
 }
 
+// Adds the parts by which the row's program differs from the stack, unless the row states them.
+Status RunLoader::add_program_parts(const PublishedRun& run, PartValues& parts) const {
+  const std::string& program = stack_called(run).parts;
+  for (std::string_view left = program; !left.empty();) {
+    std::string_view value = cut_off(left, "/");
+    const std::string_view key = cut_off(value, "=");
+    const auto row = std::ranges::find(part_rows(), key, &PartRow::key);
+    if (row == part_rows().end()) {
+      return bad_input(fmt::format("the stacks' aliases name an unknown part '{}'", key));
+    }
+    TPSIM_TRY(const std::int64_t fact, parse_value(*row, value));
+    parts.try_emplace(row->part, fact);
+  }
+  return Ok{};
+}
+
 PublishedRun RunLoader::completed(const PublishedRun& run) {
   PublishedRun all = with_degrees(models_.completed(with_usual_words(run)));
   const RunEnvironment* where = environment(all);
@@ -180,7 +223,29 @@ PublishedRun RunLoader::completed(const PublishedRun& run) {
   return with_usual_batch(std::move(all));
 }
 
+void RunLoader::set_spread(const PublishedRun& run, const RunEnvironment& where, bool is_known,
+                           RunSetup& setup) const {
+  StackSpec& stack = setup.scenario.stack;
+  const bool names_program = is_known && is_described(stack, run.framework);
+  if (is_known && !names_program) {
+    setup.assumed.emplace_back("a program that its stack does not describe");
+  }
+  const SettingValue precision = setting_of(setup.plan, Setting::kPrecision);
+  const bool is_other =
+      !stack.choices.has(precision) || (overrides_.stack.empty() && !names_program);
+  lift_limits(setup);
+  stack.spread_programs.clear();  // `is_other` replaces it
+  // The calibrated spread already covers such runs.
+  if (stack.calibrated.rows > 0) return;
+  if (is_other) widen_for_other_program(stack);
+  double& spread = stack.residual_spread;
+  const std::string& own = where.by_names ? stack_called(run).entry : where.stack;
+  const bool foreign = !overrides_.stack.empty() && overrides_.stack != own;
+  spread = std::hypot(spread, where.extra_spread, foreign ? kForeignSpread : 0.0);
+}
+
 Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
+  if (!stated.unknown.empty()) return bad_input(stated.unknown);
   const PublishedRun run = completed(stated);
   const RunEnvironment* where = environment(run);
   if (where == nullptr) {
@@ -193,6 +258,12 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   RunSetup setup;
   TPSIM_TRY(const Machine* machine, this->machine(*where, run));
   TPSIM_TRY(setup.stated_parts, parts_of(run, machine->stack));
+  if (where->by_names && overrides_.stack.empty()) {
+    TPSIM_TRY_STATUS(add_program_parts(run, setup.stated_parts));
+  }
+  for (const auto& [part, value] : setup.stated_parts) {
+    setup.stack_parts[part] = row_of(part).get(machine->stack);
+  }
   TPSIM_TRY(const PartValues parts, with_engine(run, *where, machine->stack, setup.stated_parts));
   const double asked = overrides_.node_gbps;
   const double leaves = asked > 0 ? asked : run.node_gbps.value_or(0);
@@ -218,49 +289,55 @@ Result<RunSetup> RunLoader::setup(const PublishedRun& stated) {
   }
   setup.assumed = assumptions(stated, *where, setup.scenario, leaves > 0);
   add_sizes_assumed(setup.assumed, stated, run, setup.plan);
-  const bool is_unknown = where->by_names && !run.framework.empty() && stack_called(run).empty();
-  if (is_unknown) setup.assumed.push_back("unknown framework " + run.framework);
+  const bool is_unknown = where->by_names && stack_called(run).entry.empty();
+  if (is_unknown && !run.framework.empty()) {
+    setup.assumed.push_back("unknown framework " + run.framework);
+  }
   if (stated.layers == 0 || stated.hidden == 0) setup.assumed.push_back("sizes of " + run.model);
-  lift_limits(setup);
+  set_spread(run, *where, !is_unknown, setup);
   setup.applied_parts = parts;
-  // The calibrated spread already covers such runs.
-  if (setup.scenario.stack.calibrated.rows > 0) return setup;
-  double& spread = setup.scenario.stack.residual_spread;
-  const std::string& own = where->by_names ? stack_called(run) : where->stack;
-  const bool foreign = !overrides_.stack.empty() && overrides_.stack != own;
-  spread = std::hypot(spread, where->extra_spread, foreign ? kForeignSpread : 0.0);
   return setup;
 }
 
-std::optional<Seconds> step_of_model_flops(const PublishedRun& run, const ModelSpec& model) {
-  if (!run.model_tflops_per_gpu || *run.model_tflops_per_gpu <= 0) return std::nullopt;
-  const Flops flops = half_mask_flops_per_step(model, run.global_batch);
-  return Seconds(flops.value() / (*run.model_tflops_per_gpu * 1e12 * gpus_of(run)));
+namespace {
+
+// FLOPs of a step that repeats the forward pass of everything but the head: Narayanan et al. 2021,
+// arXiv 2104.04473, eq. 3, for any model.
+Flops full_recompute_flops(const ModelSpec& model, std::int64_t global_batch) {
+  const auto heads = static_cast<double>(1 + model.ends.prediction_layers);
+  const double logits = 2.0 * static_cast<double>(global_batch * model.seq) *
+                        static_cast<double>(model.hidden) * static_cast<double>(model.vocab);
+  return 4.0 / 3 * model_flops_per_step(model, global_batch) - Flops(heads * logits);
 }
 
-Result<Seconds> measured_step(const PublishedRun& run) {
+}  // namespace
+
+Result<Seconds> measured_step(const PublishedRun& run, const ModelSpec& model) {
   if (run.step_s && *run.step_s > 0) return Seconds(*run.step_s);
-  const auto tokens = static_cast<double>(run.global_batch * run.seq);
   const double gpus = gpus_of(run);
+  if (gpus == 0 && (run.tokens_per_s_per_gpu || run.hardware_tflops_per_gpu)) {
+    return bad_input(
+        "the row states a speed per GPU, but not how many GPUs: fill gpus, or tp, pp and dp");
+  }
   if (run.tokens_per_s_per_gpu && *run.tokens_per_s_per_gpu > 0) {
+    const auto tokens = static_cast<double>(run.global_batch * run.seq);
     return Seconds(tokens / (*run.tokens_per_s_per_gpu * gpus));
   }
-  if (!run.hardware_tflops_per_gpu || *run.hardware_tflops_per_gpu <= 0) {
-    return bad_input("the row states neither step time nor speed");
-  }
+  const double hardware = run.hardware_tflops_per_gpu.value_or(0) * 1e12 * gpus;
+  const double stated = run.model_tflops_per_gpu.value_or(0) * 1e12 * gpus;
   // Hardware FLOPs include recompute, and sources agree on their definition only for full
   // recompute.
-  if (run.recompute != name_of(Recompute::kFull)) {
-    return bad_input(
-        "the row states only hardware TFLOP/s, which tpsim converts to a step time only for full "
-        "recompute");
+  if (hardware > 0 && run.recompute == name_of(Recompute::kFull)) {
+    return Seconds(full_recompute_flops(model, run.global_batch).value() / hardware);
   }
-  const auto h = static_cast<double>(run.hidden), s = static_cast<double>(run.seq);
-  const auto l = static_cast<double>(run.layers);
-  const auto v = static_cast<double>(stated_or(run.vocab, kUsualVocabulary));
-  // FLOPs of a step with full recompute, from Narayanan et al. 2021, arXiv 2104.04473, eq. 3.
-  const double flops = 96 * tokens * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
-  return Seconds(flops / (*run.hardware_tflops_per_gpu * 1e12 * gpus));
+  if (stated > 0) {
+    return Seconds(half_mask_flops_per_step(model, run.global_batch).value() / stated);
+  }
+  return bad_input(
+      hardware > 0
+          ? "the row states only hardware TFLOP/s, which tpsim converts to a step time only for "
+            "full recompute"
+          : "the row states neither step time nor speed");
 }
 
 }  // namespace tpsim

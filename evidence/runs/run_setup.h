@@ -24,7 +24,8 @@ struct RunOverrides {
 struct RunSetup {
   Scenario scenario;
   Plan plan;
-  PartValues stated_parts;
+  PartValues stated_parts;   // by the row, or by the program that its framework names
+  PartValues stack_parts;    // the stack's values of the same parts
   PartValues applied_parts;  // stated_parts, and parts that follow from the row's settings
   // Assumed values, and limits of the stack that the row violates: "network of a100-4x100g",
   // "cannot run ZeRO 3 with a pipeline".
@@ -56,7 +57,12 @@ class RunLoader {
   };
   Result<const Machine*> machine(const RunEnvironment& environment, const PublishedRun& run);
   Status learn_names();
-  const std::string& stack_called(const PublishedRun& run) const;
+  const KnownNames::Found& stack_called(const PublishedRun& run) const;
+  // Sets the spread of the stack's residuals, wider for programs and machines that it does not
+  // describe. `is_known`: the row's program has a stack.
+  void set_spread(const PublishedRun& run, const RunEnvironment& where, bool is_known,
+                  RunSetup& setup) const;
+  Status add_program_parts(const PublishedRun& run, PartValues& parts) const;
   const std::string& cluster_of(const RunEnvironment& environment, const PublishedRun& run);
 
   Catalogue catalogue_;
@@ -70,12 +76,9 @@ class RunLoader {
   Status names_status_ = Ok{};
 };
 
-// Returns the seconds per step as stated, or derived from tokens per second, or from hardware
-// TFLOP/s (Narayanan et al. 2021, eq. 3; only with full recompute). The error names the missing
-// column.
-Result<Seconds> measured_step(const PublishedRun& run);
-// Returns the step time derived from the row's model TFLOP/s, with Megatron's FLOP count (half of
-// causal attention). Returns nothing if the row does not state them.
-std::optional<Seconds> step_of_model_flops(const PublishedRun& run, const ModelSpec& model);
+// Returns the seconds per step as stated, or derived from tokens per second, from hardware TFLOP/s
+// (Narayanan et al. 2021, eq. 3; only with full recompute), or from model TFLOP/s with Megatron's
+// FLOP count (half of causal attention). The error names the missing column.
+Result<Seconds> measured_step(const PublishedRun& run, const ModelSpec& model);
 
 }  // namespace tpsim

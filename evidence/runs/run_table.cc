@@ -96,6 +96,14 @@ constexpr std::array kStatedAbove = {
     Setting::kGlobalBatch,  Setting::kRecompute,        Setting::kAttention, Setting::kDtype,
     Setting::kGradientDtype};
 
+// Other names of columns for software parts.
+constexpr std::array<std::pair<std::string_view, StackPart>, 4> kOtherNamesOfParts = {{
+    {"adapter", StackPart::kFinetune},
+    {"adapter_rank", StackPart::kLoraRank},
+    {"adapter_targets", StackPart::kLoraTargets},
+    {"trained_in_full", StackPart::kTrainedParts},
+}};
+
 // All columns: those above, and one for every other plan setting and software part.
 std::span<const RunColumn> all_columns() {
   static const std::vector<RunColumn> columns = [] {
@@ -107,6 +115,7 @@ std::span<const RunColumn> all_columns() {
       if (!is_stated && row.kind != FieldKind::kList) all.push_back({row.key, row.setting});
     }
     for (const PartRow& row : part_rows()) all.push_back({row.key, row.part});
+    for (const auto& [name, part] : kOtherNamesOfParts) all.push_back({name, part});
     return all;
   }();
   return columns;
@@ -208,12 +217,11 @@ const char* take(PublishedRun& run, const RunColumn& column, const std::string& 
   return nullptr;
 }
 
-using Columns = std::vector<const RunColumn*>;
-
-bool has(const Columns& columns, std::string_view name) {
-  return std::any_of(columns.begin(), columns.end(),
-                     [&](const RunColumn* column) { return column->name == name; });
-}
+struct TableColumn {
+  const RunColumn* known = nullptr;
+  std::string reason;  // why rows with a value in an unknown column cannot be predicted
+};
+using Columns = std::vector<TableColumn>;
 
 // Returns the columns of a table in the order of its header.
 Result<Columns> columns_of(const std::vector<std::string>& header, const std::string& file) {
@@ -225,17 +233,18 @@ Result<Columns> columns_of(const std::vector<std::string>& header, const std::st
                      "docs/runs.md lists the columns");
   }
   for (const std::string& name : header) {
-    const auto found = std::find(names.begin(), names.end(), name);
-    if (found == names.end()) {
-      return bad_input(
-          fmt::format("unknown column '{}'", name), file + ":1",
-          meant(nearest(name, names), fmt::format("the columns are: {}", run_table_header())));
-    }
-    if (has(columns, name)) {
+    if (std::count(header.begin(), header.end(), name) > 1) {
       return bad_input(fmt::format("the column '{}' appears twice", name), file + ":1",
                        "remove one of the two");
     }
-    columns.push_back(&all_columns()[static_cast<std::size_t>(found - names.begin())]);
+    TableColumn& column = columns.emplace_back();
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found != names.end()) {
+      column.known = &all_columns()[static_cast<std::size_t>(found - names.begin())];
+      continue;
+    }
+    column.reason = fmt::format("unknown column '{}': {}", name,
+                                meant(nearest(name, names), "docs/runs.md lists the columns"));
   }
   return columns;
 }
@@ -251,9 +260,12 @@ Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Column
   PublishedRun run;
   run.line = line;
   for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (const char* wanted = take(run, *columns[i], fields[i])) {
-      return bad_input(
-          fmt::format("{} is '{}'; it must be {}", columns[i]->name, fields[i], wanted), where);
+    const auto& [column, reason] = columns[i];
+    if (column == nullptr) {
+      if (!fields[i].empty() && run.unknown.empty()) run.unknown = reason;
+    } else if (const char* wanted = take(run, *column, fields[i])) {
+      return bad_input(fmt::format("{} is '{}'; it must be {}", column->name, fields[i], wanted),
+                       where);
     }
   }
   constexpr std::int64_t kMostLayers = 1'000'000;  // layers are stored one by one
@@ -273,7 +285,8 @@ Result<PublishedRun> run_of(const std::vector<std::string>& fields, const Column
 
 std::string_view run_table_header() {
   static const std::string header =
-      joined_text(all_columns(), ",", [](const RunColumn& column) { return column.name; });
+      joined_text(all_columns().first(all_columns().size() - kOtherNamesOfParts.size()), ",",
+                  [](const RunColumn& column) { return column.name; });
   return header;
 }
 

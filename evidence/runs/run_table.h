@@ -1,6 +1,7 @@
 // Published training runs: rows of data/published_runs/*.csv.
 //
-// The header has the columns of docs/runs.md in any order. An empty field or missing column means
+// The header has the columns of docs/runs.md in any order. A row with a value in another column
+// cannot be predicted, and empty fields there are ignored. An empty field or missing column means
 // that the source does not state the value, and is stored as 0 or absent. A row without an id is
 // named by its line, "line-7". A range such as 149-150 is stored as its middle.
 //
@@ -39,6 +40,7 @@ struct PublishedRun {
   // Plan settings without a field above, as text; "" if not stated.
   std::map<Setting, std::string> settings;
   std::map<StackPart, std::string> parts;  // software parts, as text
+  std::string unknown;  // names the first unknown column in which the row has a value
   std::optional<double> step_s, tokens_per_s_per_gpu, hardware_tflops_per_gpu, model_tflops_per_gpu,
       memory_gb;
 };

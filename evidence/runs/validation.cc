@@ -93,6 +93,56 @@ void add_time_figures(ValidationSummary& summary, const std::vector<const RunOut
   summary.max_ape = sizes.back();
 }
 
+bool has_same_cost(const Prediction& predicted, const Result<Prediction>& other) {
+  if (!other.ok() || other->step != predicted.step) return false;
+  for (std::size_t i = 0; i < predicted.memory.size(); ++i) {
+    if (other->memory[i].total() != predicted.memory[i].total()) return false;
+  }
+  return true;
+}
+
+// Returns the stated parts and settings that differ from the usual value without any effect.
+std::vector<std::string> without_effect(const PublishedRun& run, const RunSetup& setup,
+                                        const Prediction& predicted) {
+  std::vector<std::string> idle;
+  for (const auto& [part, text] : run.parts) {
+    const std::int64_t value = setup.stated_parts.at(part);
+    const std::int64_t usual = setup.stack_parts.at(part);
+    if (usual == value) continue;
+    Scenario other = setup.scenario;
+    other.stack = with_parts(std::move(other.stack), {{part, usual}});
+    if (has_same_cost(predicted, simulate(other, setup.plan))) {
+      idle.push_back(to_string(PartValues{{part, value}}));
+    }
+  }
+  for (const auto& [setting, text] : run.settings) {
+    Plan other = setup.plan;
+    set(other, setting_of(Plan{}, setting));
+    if (other == setup.plan) continue;
+    if (has_same_cost(predicted, simulate(setup.scenario, other))) {
+      idle.push_back(fmt::format("{}={}", name_of(setting), text));
+    }
+  }
+  return idle;
+}
+
+// Sets the probability of running out of memory. If the row does not state recompute, no and full
+// recompute are equally likely.
+void set_p_oom(RunOutcome& result, const PublishedRun& stated, const RunSetup& setup,
+               const Prediction& predicted) {
+  result.p_oom = predicted.p_oom;
+  if (!stated.recompute.empty() || setup.plan.recompute != Recompute::kNone) return;
+  Plan full = setup.plan;
+  full.recompute = Recompute::kFull;
+  const Result<Prediction> other = simulate(setup.scenario, full);
+  if (!other.ok()) return;
+  result.has_open_recompute = true;
+  result.p_oom = (predicted.p_oom + other->p_oom) / 2;
+  result.assumed.push_back(
+      fmt::format("p(OOM) of {:.2g}: the mean of {:.2g} without and {:.2g} with full recompute",
+                  result.p_oom, predicted.p_oom, other->p_oom));
+}
+
 using Groups = std::map<std::string, std::vector<const RunOutcome*>>;
 
 void add_order_figures(ValidationSummary& summary, const Groups& groups) {
@@ -171,13 +221,6 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& stated) {
   result.id = run.id;
   result.outcome = run.outcome;
   result.group = group_of(run);
-  if (run.outcome == "ok") {
-    if (const Result<Seconds> step = measured_step(run); step.ok()) {
-      result.measured_step_s = step->value();
-    } else if (!run.memory_gb && !run.model_tflops_per_gpu) {
-      result.skipped_because = step.error().message;
-    }
-  }
   result.measured_memory_gib = run.memory_gb;
   const Result<RunSetup> setup = loader.setup(stated);
   if (!setup.ok()) {
@@ -185,9 +228,11 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& stated) {
     result.skipped_because = error.message + (error.hint.empty() ? "" : "; " + error.hint);
     return result;
   }
-  if (run.outcome == "ok" && !result.measured_step_s) {
-    if (const auto step = step_of_model_flops(run, setup->scenario.model)) {
+  if (run.outcome == "ok") {
+    if (const auto step = measured_step(run, setup->scenario.model); step.ok()) {
       result.measured_step_s = step->value();
+    } else if (!run.memory_gb) {
+      result.skipped_because = step.error().message;
     }
   }
   result.cluster = setup->scenario.cluster.name;
@@ -211,7 +256,12 @@ RunOutcome predict_run(RunLoader& loader, const PublishedRun& stated) {
   result.high_s = predicted->step_high.value();
   result.half_peak_s = half_peak_seconds(*setup, *predicted);
   result.memory_gib = memory_meant(run, environment, *setup, *predicted);
-  result.p_oom = predicted->p_oom;
+  if (environment.by_names) {
+    set_p_oom(result, stated, *setup, *predicted);
+  } else {
+    result.p_oom = predicted->p_oom;
+  }
+  result.without_effect = without_effect(run, *setup, *predicted);
   return result;
 }
 

@@ -30,6 +30,10 @@ struct RunOutcome {
   double half_peak_s = 0;
   double memory_gib = 0;  // as the row defines its memory column
   double p_oom = 0;
+  // The row does not state recompute: p_oom is the mean over no and full recompute.
+  bool has_open_recompute = false;
+  // Stated parts and settings that change neither time nor memory of this run: "compile=on".
+  std::vector<std::string> without_effect;
 
   std::optional<double> error() const;            // predicted / measured - 1
   std::optional<double> half_peak_error() const;  // the same for half_peak_s

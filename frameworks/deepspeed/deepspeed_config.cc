@@ -6,7 +6,7 @@
 
 #include "core/base/text.h"
 #include "core/json/json_document.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/launch/config_files.h"
 
 namespace tpsim {
@@ -68,14 +68,7 @@ Status check_keys(const JsonValue& json, std::string_view section, const LaunchF
     return bad_input("the file or its zero_optimization is not a JSON object", path_of(file));
   for (const JsonMember& member : *members) {
     if (matches_any(member.key, known)) continue;
-    if (member.key == "curriculum_learning") {
-      const JsonValue* enabled = member.value.find("enabled");
-      const bool* is_on = enabled == nullptr ? nullptr : enabled->as<bool>();
-      if (is_on != nullptr && !*is_on) continue;
-      left.refuse("curriculum_learning", "curriculum_learning",
-                  "tpsim models a constant sequence length only", path_of(file));
-      continue;
-    }
+    if (member.key == "curriculum_learning") continue;  // see note_curriculum()
     left.ask(fmt::format("{}{}", section, member.key),
              nearest(member.key, words_in(std::string(known))), path_of(file));
   }
@@ -106,6 +99,15 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
   if (overlaps != nullptr && overlaps->as<bool>() != nullptr)
     config.overlaps = *overlaps->as<bool>();
   const OffloadTarget optimizer = offload_target(zero, "offload_optimizer");
+  const JsonValue* const section = zero.find("offload_optimizer");
+  for (const char* key : {"ratio", "super_offload"}) {
+    const JsonValue* const value = section == nullptr ? nullptr : section->find(key);
+    const std::string word = value == nullptr ? "" : to_line(*value);
+    if (matches_any(word, "1 1.0 false") || word.empty()) continue;
+    left.refuse(fmt::format("offload_optimizer.{}", key),
+                fmt::format("offload_optimizer.{}: {}", key, word),
+                "tpsim models an optimizer on the CPU as a whole only", path_of(file));
+  }
   if (!optimizer.known) {
     return bad_input("zero_optimization.offload_optimizer.device must be cpu or none",
                      path_of(file), "tpsim models offload to host memory only");
@@ -164,11 +166,8 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettin
   const Result<JsonValue> parsed = parse_json(file.text, path_of(file));
   const auto unset = unset_name(file.text);
   if (!parsed.ok() && unset) {
-    return bad_input(
-        unset->empty() ? "contains a value that the script takes from a program or an "
-                         "unset variable"
-                       : fmt::format("contains {}, which the script does not set", *unset),
-        without_marks(path_of(file)), "give the script's variables with --set NAME=VALUE");
+    return bad_input(fmt::format("contains {}", why_unset(*unset)), without_marks(path_of(file)),
+                     "add " + unset_remedy(*unset));
   }
   TPSIM_TRY(const JsonValue json, parsed);
   TPSIM_TRY_STATUS(check_keys(json, "", file, left));
@@ -212,6 +211,14 @@ Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettin
     if (!matches_any(member.key, kRead)) config.outside.push_back(member.key);
   }
   return config;
+}
+
+void note_curriculum(const LaunchFile& file, std::vector<std::string>& notes) {
+  const Result<JsonValue> json = parse_json(file.text, path_of(file));
+  if (!json.ok() || !enabled_at(*json, "curriculum_learning")) return;
+  notes.emplace_back(
+      "curriculum_learning: the prediction is that of steps with the longest sequences; earlier "
+      "steps take less time and memory");
 }
 
 Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file) {

@@ -46,6 +46,9 @@ struct DeepSpeedConfig {
 // Parses the JSON. Unknown keys, and keys that tpsim cannot express, are added to `left`.
 Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettings& left);
 
+// Adds a note if the JSON enables curriculum learning, whose first steps have shorter sequences.
+void note_curriculum(const LaunchFile& file, std::vector<std::string>& notes);
+
 // Returns an error unless the micro-batch, and the train batch or the accumulation, are stated.
 // They are required if DeepSpeed is used without Hugging Face's Trainer.
 Status check_batches(const DeepSpeedConfig& config, const LaunchFile& file);

@@ -76,6 +76,7 @@ struct PartSwitch {
   const char* option;
   StackPart part;
   std::int64_t value;
+  bool is_of_microsoft = false;  // BigScience's fork, for which files are written, lacks the switch
 };
 constexpr PartSwitch kPartSwitches[] = {
     {"--no-bias-dropout-fusion", StackPart::kResidualKernel,
@@ -85,7 +86,7 @@ constexpr PartSwitch kPartSwitches[] = {
     {"--no-masked-softmax-fusion", StackPart::kAttentionKernel,
      static_cast<std::int64_t>(AttentionKernel::kTorch)},
     {"--no-async-tensor-model-parallel-allreduce", StackPart::kTpOverlap,
-     static_cast<std::int64_t>(TpOverlap::kNone)},
+     static_cast<std::int64_t>(TpOverlap::kNone), true},
 };
 
 // Returns the option's default value in arguments.py; empty if the option is required.
@@ -169,7 +170,7 @@ Result<LaunchOptions> deepspeed_settings(const PlanFile& file) {
     const auto asked = file.parts.find(one.part);
     const bool is_required = one.option == kNoGeluFusion && is_gated(file.model.mlp);
     const bool is_asked = asked != file.parts.end() && asked->second == one.value;
-    if (is_asked || is_required) out.add(one.option);
+    if ((is_asked && !one.is_of_microsoft) || is_required) out.add(one.option);
   }
   return out;
 }

@@ -1,8 +1,9 @@
 // Megatron-DeepSpeed: writes the arguments of pretrain_gpt.py and DeepSpeed's JSON, and reads both.
 #include <fmt/format.h>
 
+#include "core/base/leading_number.h"
 #include "core/base/text.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/deepspeed/deepspeed_config.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/framework.h"
@@ -19,8 +20,6 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const std::vector<Lau
   for (const LaunchOption& option : command.options) {
     if (option.name == "--deepspeed-config") name = without_marks(option.value);
   }
-  const auto written = command.files.find(plain_path(name));
-  if (written != command.files.end()) return LaunchFile{name, written->second};
   auto beside = file_named(files, name);
   if (beside.ok() || !inputs.open) return beside;
   auto text = text_of_named(name, inputs);
@@ -30,16 +29,43 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const std::vector<Lau
       "run the program that writes the file first, or put a file of that name next to the script");
 }
 
+// Adds the defaults of DeepSpeed's experts, which Megatron-LM does not have: one expert per token,
+// experts in every second layer, and a capacity (megatron/arguments.py of Microsoft's fork).
+void complete_experts(std::vector<LaunchOption>& options) {
+  const auto number_at = [&](const char* name, std::int64_t usual) {
+    return parse_number<std::int64_t>(option_value(options, name)).value_or(usual);
+  };
+  if (!has_option(options, "--num-experts")) return;
+  if (number_at("--num-experts", 2) < 2) return drop_option(options, "--num-experts");
+  const auto add = [&](const char* name, std::string value) {
+    if (!has_option(options, name)) options.push_back({name, std::move(value)});
+  };
+  const std::int64_t interval = std::max<std::int64_t>(1, number_at("--expert-interval", 2));
+  std::string layers;
+  for (std::int64_t i = 1; i <= number_at("--num-layers", 0); ++i) {
+    layers += fmt::format("{}{}", layers.empty() ? "[" : ",", i % interval == 0 ? 1 : 0);
+  }
+  drop_option(options, "--expert-interval");
+  add("--moe-layer-freq", layers + "]");
+  add("--moe-router-topk", "1");
+  add("--moe-token-dispatcher-type", "alltoall");
+  if (has_option(options, "--disable-moe-token-dropping")) return;
+  add("--moe-expert-capacity-factor", "1");
+  add("--moe-pad-expert-input-to-capacity", "");
+}
+
 Result<ImportedPlan> import_deepspeed(LaunchCommand command, const std::vector<LaunchFile>& files,
                                       const ImportInputs& inputs) {
   ImportedPlan result;
   const bool norm_by_name = has_option(command.options, "--layernorm-epsilon");
+  const bool is_ulysses = has_option(command.options, "--ds-sequence-parallel-size");
   use_todays_names(command);
+  complete_experts(command.options);
   TPSIM_TRY(LaunchFile config, config_of(command, files, inputs));
   TPSIM_TRY_STATUS(settle_model(command, inputs, result));
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
   const bool is_forked_anew = speaks_megatron_core(command.options);
-  result.stack = is_forked_anew ? "megatron-deepspeed" : "megatron-deepspeed-bloom";
+  result.stack = is_forked_anew ? "megatron-deepspeed-2023" : "megatron-deepspeed-bloom";
   if (!is_forked_anew) {
     for (LaunchOption& option : command.options) {
       if (norm_by_name && option.name == "--norm-epsilon") option.name = "--layernorm-epsilon";
@@ -49,6 +75,10 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const std::vector<L
     }
   }
   result.parts = take_deepspeed_parts(command.options);
+  if (is_ulysses && option_value(command.options, "--context-parallel-size") != "1") {
+    result.parts[StackPart::kCpCommType] = static_cast<std::int64_t>(CpCommType::kA2a);
+  }
+  note_curriculum(config, result.notes);
   result.outside = take_outside(LaunchStack::kMegatronDeepSpeed, command.options, *inputs.left);
   take_unused_experts(result.model, command, result.outside);
   const ShellOptions shell{size, command.options, false, differences_of(command, inputs, result)};

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 
+#include "core/base/text.h"
 #include "frameworks/huggingface/trainer_arguments.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/framework.h"
+#include "frameworks/launch/held_settings.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launcher.h"
 #include "lowering/passes/shard_groups.h"
@@ -20,45 +22,28 @@ namespace {
 constexpr LaunchStack kStack = LaunchStack::kAccelerate;
 constexpr const char* kAcceleratorConfig = "--accelerator_config";
 
-// FSDP's settings of the sharded state. Within a host, FSDP 1 shards with a hybrid strategy. Other
-// groups of ranks are a mesh of FSDP 2, whose sizes ParallelismConfig states.
-struct Sharding {
-  std::string settings;  // keys of fsdp_config
-  std::string mesh;      // the section parallelism_config; empty for FSDP 1
-};
-
-Sharding sharding_of(const PlanFile& file, const LaunchSize& size) {
-  const bool whole = file.plan.zero == 3;
+// Writes FSDP 2, whose memory is predicted. Its mesh states how many ranks share the state.
+std::string fsdp_text(const PlanFile& file, const LaunchSize& size) {
+  const Plan& plan = file.plan;
+  if (plan.zero == 0) return "";
   const auto part = file.parts.find(StackPart::kShardGroup);
   const std::int64_t group = part == file.parts.end() ? kShardOverAll : part->second;
-  const std::int64_t shards = shard_ranks(file.plan, size.domain_gpus, group);
-  const auto strategy = [](const char* name) {
-    return Sharding{fmt::format("  fsdp_sharding_strategy: {}\n", name), ""};
-  };
-  if (shards == file.plan.degrees.dp) return strategy(whole ? "FULL_SHARD" : "SHARD_GRAD_OP");
-  if (group == kShardOverNode && shards == size.gpus_per_node) {
-    return strategy(whole ? "HYBRID_SHARD" : "HYBRID_SHARD_ZERO2");
-  }
-  return {fmt::format("  fsdp_version: 2\n  fsdp_reshard_after_forward: {}\n", whole),
-          fmt::format("parallelism_config:\n"
-                      "  parallelism_config_dp_replicate_size: {}\n"
-                      "  parallelism_config_dp_shard_size: {}\n",
-                      file.plan.degrees.dp / shards, shards)};
-}
-
-std::string fsdp_text(const PlanFile& file, const LaunchSize& size) {
-  if (file.plan.zero == 0) return "";
-  const Sharding sharding = sharding_of(file, size);
-  return fmt::format(
+  const std::int64_t shards = shard_ranks(plan, size.domain_gpus, group);
+  std::string text = fmt::format(
       "fsdp_config:\n"
       "  fsdp_activation_checkpointing: {}\n"
       "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
       "  fsdp_offload_params: false\n"
-      "{}"
+      "  fsdp_reshard_after_forward: {}\n"
       "  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
-      "  fsdp_use_orig_params: true\n"
-      "{}",
-      file.plan.recompute == Recompute::kFull, sharding.settings, sharding.mesh);
+      "  fsdp_version: 2\n",
+      plan.recompute == Recompute::kFull, plan.zero == 3);
+  if (shards == plan.degrees.dp) return text;
+  return text + fmt::format(
+                    "parallelism_config:\n"
+                    "  parallelism_config_dp_replicate_size: {}\n"
+                    "  parallelism_config_dp_shard_size: {}\n",
+                    plan.degrees.dp / shards, shards);
 }
 
 // Returns the precision. "no" is in quotes, because YAML 1.1 reads the plain word as false.
@@ -178,8 +163,18 @@ LaunchOptions trainer_arguments(const PlanFile& file, const SoftwareParts& parts
   const char* const flash = is_third ? "flash_attention_3" : "flash_attention_2";
   options.add("--attn_implementation", plan.attention == AttentionKind::kFlash ? flash : "eager");
   // The default depends on the version of PyTorch (OptimizerNames in training_args.py).
-  options.add("--optim",
-              parts.optimizer_kernel == KernelFusion::kFused ? "adamw_torch_fused" : "adamw_torch");
+  const auto kind = file.parts.find(StackPart::kOptimizerKind);
+  std::string_view name =
+      parts.optimizer_kernel == KernelFusion::kFused ? "adamw_torch_fused" : "adamw_torch";
+  const bool has_name =
+      kind != file.parts.end() &&
+      held(LaunchStack::kAccelerate, StackPart::kOptimizerKind, kind->second) == Held::kWritten;
+  if (has_name) {
+    const OptimizerRow& row = row_of(static_cast<OptimizerKind>(kind->second));
+    std::string_view names = row.kind == OptimizerKind::kAdamW ? "" : row.names;
+    if (!names.empty()) name = cut_off(names, " ");
+  }
+  options.add("--optim", std::string(name));
   if (parts.compile) options.add("--torch_compile", "true");
   if (has_liger_kernels(parts)) options.add("--use_liger_kernel", "true");
   return options;

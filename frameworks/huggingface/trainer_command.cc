@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/huggingface/trainer_keys.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_command.h"
@@ -89,12 +89,34 @@ Result<std::string> opened(const std::string& name, const LaunchFile& by,
   return *std::move(text);
 }
 
+// Returns the settings of the JSON file that --fsdp_config names. Their keys may lack "fsdp_".
+Result<std::vector<FlatSetting>> fsdp_settings(const std::string& name, const LaunchFile& by,
+                                               const ImportInputs& inputs) {
+  TPSIM_TRY(std::string text, opened(name, by, inputs));
+  TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings({name, std::move(text)}));
+  for (FlatSetting& one : settings) one.key = "fsdp_config." + one.key;
+  return settings;
+}
+
+// Returns the sharding strategy of accelerate's environment; empty if --fsdp states another one.
+std::string strategy_in_environment(const LaunchCommand& command) {
+  const auto found = command.exported.find("FSDP_SHARDING_STRATEGY");
+  const auto option = std::find_if(command.options.begin(), command.options.end(),
+                                   [](const LaunchOption& one) { return one.name == "--fsdp"; });
+  const bool counts = found != command.exported.end() && option != command.options.end() &&
+                      option->value.find("shard") == std::string::npos;
+  return counts ? found->second : "";
+}
+
 }  // namespace
 
 bool is_trainer_command(const LaunchCommand& command) {
+  const bool has_deepspeed = has_any_option(command.options, {"--deepspeed", "--deepspeed_config"});
   return !command.configs.empty() ||
-         has_any_option(command.options, {"--per_device_train_batch_size",
-                                          "--per-device-train-batch-size", "--model_name_or_path"});
+         has_any_option(command.options,
+                        {"--per_device_train_batch_size", "--per-device-train-batch-size",
+                         "--model_name_or_path"}) ||
+         (has_deepspeed && has_option(command.options, "--model_name"));
 }
 
 Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const LaunchFile& file,
@@ -140,7 +162,17 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
       for (FlatSetting& one : own) put(std::move(one));
       continue;
     }
-    put({key, option.value.empty() ? "true" : option.value, 0});
+    if (key == "fsdp_config" && option.value.ends_with(".json")) {
+      TPSIM_TRY(std::vector<FlatSetting> own,
+                fsdp_settings(without_marks(option.value), file, inputs));
+      for (FlatSetting& one : own) put(std::move(one));
+      continue;
+    }
+    const bool is_config = key == "deepspeed_config" && !option.value.empty();
+    put({is_config ? "deepspeed" : key, option.value.empty() ? "true" : option.value, 0});
+  }
+  if (const std::string strategy = strategy_in_environment(command); !strategy.empty()) {
+    put({"fsdp_config.fsdp_sharding_strategy", strategy, 0});
   }
   std::map<std::string, std::string> given;  // --set values except the script's variables
   for (const auto& [name, value] : inputs.given) {

@@ -10,6 +10,7 @@
 
 #include "core/base/text.h"
 #include "formats/settings_text.h"
+#include "frameworks/huggingface/adapter_settings.h"
 #include "frameworks/huggingface/trainer_keys.h"
 #include "frameworks/huggingface/trainer_sharding.h"
 #include "frameworks/launch/config_files.h"
@@ -27,7 +28,9 @@ constexpr const char* kWholeBits =
 
 // Rules for settings that no reader reads. The first matching row applies.
 constexpr LeftOver kTrainerRows[] = {
-    {"adapter lora_* peft* use_peft unfrozen_parameters* relora* gptq", kAllWeights},
+    {"use_lisa use_lora use_qlora use_dora adapter lora_* peft* use_peft unfrozen_parameters* "
+     "relora* gptq",
+     kAllWeights},
     {"load_in_8bit load_in_4bit bnb_4bit* quantization_bit", kWholeBits},
     {"finetuning_type", kAllWeights, "full"},
     {"rl stage", "tpsim models language-model losses only", "sft pt dpo ipo orpo simpo cpo kto rm"},
@@ -36,13 +39,13 @@ constexpr LeftOver kTrainerRows[] = {
      kNoOffload},
     {"fp8", "tpsim models the Trainer in bf16, fp16 or fp32 only"},
     {"fp8_*"},  // no effect, because "fp8" is refused if it is on
-    {"tensor_parallel_size context_parallel_size sequence_parallel_degree parallelism_config*",
-     "tpsim models the Trainer with data parallelism only", "1"},
+    {"parallelism_config*", "tpsim models a Trainer's data, tensor and context parallelism only",
+     "1"},
+    {"config_overrides*", "state the model with these values: --model FILE"},
     {"flex_attention",
      "tpsim has no kernel times for FlexAttention; --set flex_attention=false predicts "
      "FlashAttention instead"},
     {"optim_target_modules*", kAdamState},
-    {"torch_empty_cache_steps", "tpsim does not model memory freed between steps"},
     {"adam_* assistant_only_loss average_tokens_across_devices beta columns* completion_only_loss "
      "eos_token pad_token simpo* cpo* orpo* flex_attn_compile_kwargs* liger_* loss_type packing_* "
      "per_device_eval_batch_size lazy_preprocess max_prompt_length model_init_kwargs* warmup "
@@ -67,7 +70,9 @@ constexpr LeftOver kTrainerRows[] = {
      "dpo* bf16_full_eval fp16_full_eval fp16_* half_precision_backend gradient_clipping template "
      "max_samples plot_loss mask_history mix_strategy interleave_probs media_dir image_* video_* "
      "freeze_* resize_vocab use_fast_tokenizer compute_accuracy buffer_size predict_with_generate "
-     "print_param_status"},
+     "print_param_status conversation_* disable_group_texts train_file* validation_* cache_dir "
+     "tokenized_* bench_* apply_instruct_masks lr token_scaled_loss single_seq lisa_* customized_* "
+     "optim_*"},
 };
 
 // Settings of adapters, which have no effect if all weights are trained.
@@ -107,6 +112,7 @@ constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 4);
 // gradients and Adam's moments also have 16 bits. Sharded training keeps fp32 master weights.
 void read_loaded_bits(FlatReader& in, ImportedPlan& result) {
   const std::string word = any_text(in, {"torch_dtype", "dtype"}).value_or("auto");
+  if (result.parts.contains(StackPart::kFinetune)) return;  // adapters have fp32 weights
   const bool is_narrow = in.flag("pure_bf16", false) || matches_any(word, "bfloat16 float16");
   const bool is_kept = result.plan.zero > 0 || result.stack == "deepspeed-zero3" ||
                        result.plan.dtype == DType::kFloat32;
@@ -163,7 +169,8 @@ bool says_flash(FlatReader& in) {
 Recompute recompute_of_trainer(FlatReader& in) {
   const bool usual = in.has("finetuning_type") || in.has("stage");
   const bool off = in.flag("disable_gradient_checkpointing", false);
-  return in.flag("gradient_checkpointing", usual && !off) ? Recompute::kFull : Recompute::kNone;
+  const bool usually = in.flag("activation_checkpointing", usual && !off);
+  return in.flag("gradient_checkpointing", usually) ? Recompute::kFull : Recompute::kNone;
 }
 
 void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
@@ -174,8 +181,9 @@ void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
         "tpsim has no kernel times for FlexAttention; --set attn_implementation=flash_attention_2 "
         "predicts FlashAttention instead");
   }
-  const bool flash =
-      any_flag(in, {"flash_attention", "sdp_attention", "use_flash_attention_2"}) || says_flash(in);
+  const bool flash = any_flag(in, {"flash_attention", "sdp_attention", "use_flash_attention_2",
+                                   "use_flash_attention"}) ||
+                     says_flash(in);
   const bool plain = any_flag(in, {"eager_attention"}) || (kind == "eager" && !flash);
   result.plan.attention = plain ? AttentionKind::kUnfused : AttentionKind::kFlash;
   PartValues& parts = result.parts;
@@ -195,17 +203,6 @@ void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
   if (in.flag("liger_rope", liger)) parts[StackPart::kRotaryKernel] = 0;
   const bool glu = any_flag(in, {"liger_glu_activation", "liger_swiglu"});
   if (liger || glu) parts[StackPart::kActivationKernel] = 0;
-  const auto stated = any_text(in, {"optim", "optimizer"});
-  const std::string optimizer = stated.value_or("adamw_torch");
-  if (stated == "adamw_torch_fused" || stated == "adamw_torch") {
-    parts[StackPart::kOptimizerKernel] = static_cast<std::int64_t>(
-        stated == "adamw_torch" ? KernelFusion::kTorch : KernelFusion::kFused);
-  }
-  if (optimizer != "adamw_torch" && optimizer != "adamw_torch_fused" && optimizer != "adamw_hf" &&
-      optimizer != "adamw_apex_fused") {
-    in.fail(fmt::format("the optimizer {} changes the plan and is not modelled", optimizer),
-            kAdamState);
-  }
 }
 
 struct TrainerSize {
@@ -243,6 +240,9 @@ TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const Im
     size.gpus = config.train_batch / (size.micro * size.accumulation);
   }
   if (size.gpus < 1 && mesh.shards > 1) size.gpus = mesh.copies * mesh.shards;
+  if (size.micro < 1 && size.gpus > 0 && size.accumulation > 0 && config.train_batch > 0) {
+    size.micro = config.train_batch / (size.gpus * size.accumulation);
+  }
   if (size.gpus < 1) open.ask(kHowManyGpus);
   if (size.micro < 1)
     open.ask({"the file does not state the batch size per GPU", "--micro-batch N"});
@@ -255,7 +255,7 @@ TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const Im
 
 // Returns the model. If it is unknown, adds a question and returns a model without layers.
 ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestions& open) {
-  const auto name = any_text(in, {"base_model", "model_name_or_path", "model_id"});
+  const auto name = any_text(in, {"base_model", "model_name_or_path", "model_id", "model_name"});
   if (inputs.model) return *inputs.model;
   if (name && inputs.load) {
     Result<ModelSpec> model = inputs.load(*name);
@@ -270,8 +270,9 @@ ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestion
 // Sets the sequence to the maximum length, which is an upper bound. Trainers pad samples to the
 // longest of a batch, or pack several samples, with attention only within each sample.
 void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
-  constexpr const char* kLengths[] = {"sequence_len", "max_seq_length", "max_length",
-                                      "model_max_length", "cutoff_len"};
+  constexpr const char* kLengths[] = {"sequence_len",     "max_seq_length",       "max_length",
+                                      "model_max_length", "cutoff_len",           "block_size",
+                                      "max_seq_len",      "per_device_max_tokens"};
   const char* bound = nullptr;
   std::int64_t seq = -1;
   for (const char* key : kLengths) {
@@ -322,6 +323,10 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   plan.recompute = Recompute::kNone;
   DeepSpeedConfig config;
   leave_out_unused_adapter(in, result.outside);
+  read_adapters(in, result);
+  leave_out_frozen_encoders(in, result);
+  leave_out_overrides(in, result.outside);
+  note_empty_cache(in, result);
   refuse_first(in, file, kTrainerModelRows, *inputs.left);
   TPSIM_TRY_STATUS(read_deepspeed(in, file, inputs, config, result));
   const bool has_pairs = trains_on_pairs(in);
@@ -342,9 +347,12 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
     result.notes.emplace_back(kNoFlashDropout);
   }
   const ShardMesh mesh = mesh_of(in);
+  const bool shards = result.stack == "pytorch-fsdp" && plan.zero >= 2;
+  const ModelSplit split = shards ? split_of(in) : refused_split(in, *inputs.left);
   const TrainerSize size = trainer_size(in, config, inputs, mesh, open);
-  if (size.gpus > 0) read_mesh(in, mesh, size.gpus, result);
+  if (size.gpus > 0) read_mesh(in, mesh, size.gpus / (split.tp * split.cp), result);
   read_loaded_bits(in, result);
+  read_trainer_optimizer(in, result);
   const std::int64_t tp = plan.degrees.tp;
   if (size.gpus % tp != 0)
     in.fail(fmt::format("autotp_size {} does not divide {} GPUs", tp, size.gpus));
@@ -364,6 +372,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   Status settled = settle_left(in, file, kTrainerRows, result.outside, *inputs.left);
   TPSIM_TRY_STATUS(open.status());
   TPSIM_TRY_STATUS(std::move(settled));
+  TPSIM_TRY_STATUS(split_model(split, 0, result));
   TPSIM_TRY_STATUS(validate(plan, result.model));
   return result;
 }

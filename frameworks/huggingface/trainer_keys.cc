@@ -1,6 +1,14 @@
 // Reads settings that may have one of several keys.
 #include "frameworks/huggingface/trainer_keys.h"
 
+#include <fmt/format.h>
+
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "core/software/optimizer_kinds.h"
+#include "formats/unset_marks.h"
+#include "frameworks/launch/config_files.h"
+
 namespace tpsim {
 std::optional<std::string> any_text(FlatReader& in, std::initializer_list<const char*> keys) {
   std::optional<std::string> value;
@@ -38,6 +46,92 @@ std::vector<FlatSetting> with_flat_values(std::vector<FlatSetting> settings) {
     }
   }
   return flat;
+}
+
+void read_trainer_optimizer(FlatReader& in, ImportedPlan& result) {
+  auto stated = any_text(in, {"optim", "optimizer"});
+  if (in.flag("use_customized_optim", false)) stated = in.text("customized_optim");  // LMFlow
+  const std::string optimizer = stated.value_or("adamw_torch");
+  const std::string arguments = in.text("optim_args").value_or("");
+  PartValues& parts = result.parts;
+  if (stated == "adamw_torch_fused" || stated == "adamw_torch") {
+    parts[StackPart::kOptimizerKernel] = static_cast<std::int64_t>(
+        stated == "adamw_torch" ? KernelFusion::kTorch : KernelFusion::kFused);
+  }
+  if (optimizer == "paged_adamw_32bit") {  // the kernel of bitsandbytes
+    parts[StackPart::kOptimizerKernel] = static_cast<std::int64_t>(KernelFusion::kFused);
+  }
+  if (optimizer.starts_with("paged_")) {
+    result.notes.push_back(fmt::format(
+        "{}: the state is predicted on the GPU; its pages move to the host if the GPU is full, so "
+        "memory is an upper bound",
+        optimizer));
+  }
+  if (matches_any(optimizer,
+                  "adamw_torch adamw_torch_fused adamw_hf adamw_apex_fused paged_adamw_32bit")) {
+    return;
+  }
+  const OptimizerRow* const row = optimizer_called(optimizer);
+  const bool has_more = row != nullptr && row->kind == OptimizerKind::kAdafactor &&
+                        arguments.find("beta1") != std::string::npos;
+  if (row == nullptr || has_more) {
+    in.fail(fmt::format("the optimizer {} changes the plan and is not modelled{}", optimizer,
+                        has_more ? " with a first moment (beta1)" : ""),
+            kAdamState);
+    return;
+  }
+  constexpr std::string_view kMomentum = "momentum=";
+  const std::size_t at = arguments.find(kMomentum);
+  bool has_momentum = false;
+  if (row->kind == OptimizerKind::kSgd && at != std::string::npos) {
+    std::string_view rest = std::string_view(arguments).substr(at + kMomentum.size());
+    has_momentum = parse_number<double>(trimmed(cut_off(rest, ","))) != 0.0;
+  }
+  if (row->moment_bytes > 0) parts.erase(StackPart::kOptimizerDtype);
+  parts[StackPart::kOptimizerKind] =
+      static_cast<std::int64_t>(has_momentum ? OptimizerKind::kSgdMomentum : row->kind);
+}
+
+void leave_out_overrides(FlatReader& in, std::vector<std::string>& outside) {
+  std::erase_if(in.left(), [&](const FlatSetting& one) {
+    if (!one.key.starts_with("config_overrides")) return false;
+    const bool is_empty = one.value == "true" || is_unset_word(one.value);
+    std::string_view rest = is_empty ? "" : std::string_view(one.value);
+    while (!rest.empty()) {
+      if (!trimmed(cut_off(rest, ",")).starts_with("rope_theta=")) return false;
+    }
+    add_outside(one.key, outside);
+    return true;
+  });
+}
+
+void note_empty_cache(FlatReader& in, ImportedPlan& result) {
+  const bool is_emptied = in.integer("torch_empty_cache_steps", 0) > 0;
+  if (!in.flag("cuda_empty_cache", false) && !is_emptied) return;
+  result.notes.emplace_back(
+      "the allocator's cache is emptied between steps, which tpsim does not model: a step takes "
+      "longer than predicted, and reserves less memory");
+}
+
+void leave_out_frozen_encoders(FlatReader& in, ImportedPlan& result) {
+  bool has_layers = false, has_head = false;
+  for (const FlatSetting& one : in.all()) {
+    if (!one.key.starts_with("unfrozen_parameters.")) continue;
+    std::string name = one.value;
+    std::erase_if(name, [](char c) { return c == '^' || c == '$' || c == '\\'; });
+    if (name.ends_with(".*")) name.resize(name.size() - 2);
+    const bool is_layers = matches_any(name, "model model.language_model language_model");
+    const bool is_head = matches_any(name, "lm_head language_model.lm_head");
+    if (!is_layers && !is_head) return;
+    has_layers |= is_layers;
+    has_head |= is_head;
+  }
+  if (!has_layers || !has_head) return;
+  std::erase_if(in.left(),
+                [](const FlatSetting& one) { return one.key.starts_with("unfrozen_parameters."); });
+  result.notes.emplace_back(
+      "unfrozen_parameters: all weights of the language model are trained; frozen encoders are "
+      "not predicted");
 }
 
 }  // namespace tpsim

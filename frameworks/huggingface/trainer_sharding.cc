@@ -18,6 +18,10 @@ namespace {
 void read_strategy(FlatReader& in, const std::string& word, ImportedPlan& result) {
   const std::string name = in_capitals(word);
   if (name == "AUTO_WRAP" || name.empty()) return;
+  if (name == "OFFLOAD") {
+    return in.fail("fsdp offload changes the plan and is not modelled",
+                   "tpsim models weights on the GPU only");
+  }
   if (name == "FULL_SHARD" || name == "1") {
     result.plan.zero = 3;
   } else if (name == "SHARD_GRAD_OP" || name == "2") {
@@ -83,6 +87,72 @@ void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, Importe
   result.parts[StackPart::kShardGroup] = shards == kUsualNode ? kShardOverNode : shards;
 }
 
+namespace {
+
+constexpr std::initializer_list<const char*> kTensorKeys = {
+    "parallelism_config.parallelism_config_tp_size", "parallelism_config.tp_size",
+    "tensor_parallel_size", "tp_size"};
+constexpr std::initializer_list<const char*> kContextKeys = {
+    "parallelism_config.parallelism_config_cp_size", "parallelism_config.cp_size",
+    "context_parallel_size", "sequence_parallel_degree", "seq_parallel_size"};
+
+// Returns the key that the file has, or else the first one.
+std::string stated_key(const FlatReader& in, std::initializer_list<const char*> keys) {
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const char* key) { return in.has(key); });
+  return found != keys.end() ? *found : *keys.begin();
+}
+
+}  // namespace
+
+ModelSplit split_of(FlatReader& in) {
+  const auto degree = [&](std::initializer_list<const char*> keys) {
+    return std::max<std::int64_t>(1, any_integer(in, keys));
+  };
+  return {degree(kTensorKeys), degree(kContextKeys)};
+}
+
+ModelSplit refused_split(FlatReader& in, LeftSettings& left) {
+  const std::string tensor = stated_key(in, kTensorKeys), context = stated_key(in, kContextKeys);
+  const ModelSplit split = split_of(in);
+  for (const auto& [name, degree] : {std::pair{tensor, split.tp}, std::pair{context, split.cp}}) {
+    if (degree == 1) continue;
+    left.refuse(name, fmt::format("{}: {}", name, degree),
+                "tpsim models a Trainer's tensor and context parallelism with FSDP only");
+  }
+  return {};
+}
+
+Status split_model(const ModelSplit& split, std::int64_t batch, ImportedPlan& imported) {
+  Plan& plan = imported.plan;
+  const auto [tp, cp] = split;
+  const std::int64_t gpus = plan.degrees.dp;
+  if (tp * cp == 1) return Ok{};
+  if (gpus % (tp * cp) != 0) {
+    return bad_input(
+        fmt::format("{} GPUs are not divisible by tensor {} x context {}", gpus, tp, cp), "",
+        fmt::format("state the number of GPUs: --gpus N, a multiple of {}", tp * cp));
+  }
+  const std::int64_t steps = plan.global_batch / std::max<std::int64_t>(1, plan.micro_batch * gpus);
+  plan.degrees.tp = tp;
+  plan.degrees.cp = cp;
+  plan.degrees.dp = gpus / (tp * cp);
+  const std::int64_t pass = plan.micro_batch * plan.degrees.dp;
+  plan.global_batch = pass * std::max<std::int64_t>(1, batch > 0 ? batch / pass : steps);
+  imported.stack = "torchtitan";
+  // scaled_dot_product_attention, a whole loss and PyTorch's ring, as in torchtitan until May 2026.
+  for (const auto& [part, word] :
+       {std::pair{StackPart::kAttentionKernel, "flash2"}, std::pair{StackPart::kLossHead, "eager"},
+        std::pair{StackPart::kCpCommType, "torch_ring"}}) {
+    imported.parts.try_emplace(part, parse_value(row_of(part), word).value());
+  }
+  if (cp > 1) {
+    imported.notes.emplace_back(
+        "context parallelism is predicted as in torchtitan, with its exchange of keys and values");
+  }
+  return validate(plan, imported.model);
+}
+
 Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs& inputs,
                       DeepSpeedConfig& config, ImportedPlan& result) {
   const auto named = any_text(in, {"deepspeed", "deepspeed_config.deepspeed_config_file"});
@@ -100,6 +170,7 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
       json.text = *text;
     }
     TPSIM_TRY(config, read_deepspeed_config(json, *inputs.left));
+    note_curriculum(json, result.notes);
     result.outside.insert(result.outside.end(), config.outside.begin(), config.outside.end());
     if (own) in.left().clear();
   } else if (stage >= 0) {

@@ -26,6 +26,19 @@ ShardMesh mesh_of(FlatReader& in);
 // kShardOverNode. Replicas without shards become ZeRO 0.
 void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, ImportedPlan& result);
 
+// Tensor and context parallelism.
+struct ModelSplit {
+  std::int64_t tp = 1;
+  std::int64_t cp = 1;
+};
+// Reads both from the keys of accelerate, axolotl and scripts of their own.
+ModelSplit split_of(FlatReader& in);
+// Refuses both, as without FSDP. Returns no split.
+ModelSplit refused_split(FlatReader& in, LeftSettings& left);
+// Applies `split` to a plan with FSDP over all GPUs, and predicts the plan with torchtitan's stack.
+// `batch`: sequences of a step; 0: keeps the number of micro-batches.
+Status split_model(const ModelSplit& split, std::int64_t batch, ImportedPlan& imported);
+
 // Sets the stack, ZeRO stage and offload of `result` from DeepSpeed's JSON or accelerate's own
 // keys. The JSON is `file` itself, or a file that `file` refers to, whose absence is an error. Does
 // nothing if DeepSpeed is not used.

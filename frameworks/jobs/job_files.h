@@ -1,4 +1,4 @@
-// Writers and readers of Slurm and Kubernetes jobs.
+// Writers and readers of Slurm and Kubernetes jobs, and of manifests that people wrote.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,13 @@ std::vector<LaunchFile> slurm_job(const Framework& own, const PlanFile& file,
 std::vector<LaunchFile> kubernetes_job(const Framework& own, const PlanFile& file,
                                        const LaunchSize& size,
                                        const std::vector<LaunchFile>& files);
-// Returns the files of the Slurm job that the Kubernetes files embed.
-Result<std::vector<LaunchFile>> files_of_kubernetes(const std::vector<LaunchFile>& files);
+
+// The files of the Slurm job that Kubernetes files embed: the script of the containers under the
+// name of a Slurm job, and the files of ConfigMaps.
+struct KubernetesFiles {
+  std::vector<LaunchFile> files;
+  std::int64_t gpus = 0;
+};
+Result<KubernetesFiles> files_of_kubernetes(const std::vector<LaunchFile>& files);
 
 }  // namespace tpsim

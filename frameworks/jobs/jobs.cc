@@ -95,8 +95,8 @@ class Kubernetes final : public Framework {
 
   bool runs(const std::string&) const override { return false; }
   Result<ImportedPlan> read(const Files& files, const ImportInputs& inputs) const override {
-    TPSIM_TRY(const Files job, files_of_kubernetes(files));
-    return slurm_.read(job, inputs);
+    TPSIM_TRY(const KubernetesFiles job, files_of_kubernetes(files));
+    return read_script(job.files, job.gpus, inputs);
   }
   Result<Files> write(const PlanFile& file, const LaunchSize& size,
                       const StackSpec& software) const override {
@@ -109,11 +109,29 @@ class Kubernetes final : public Framework {
     });
   }
   Result<JobContents> contents(const Files& files) const override {
-    TPSIM_TRY(const Files job, files_of_kubernetes(files));
-    return slurm_.contents(job);
+    TPSIM_TRY(const KubernetesFiles job, files_of_kubernetes(files));
+    return slurm_.contents(job.files);
   }
 
  private:
+  // Reads the script on the GPUs that the pods request, or on those that its command states.
+  Result<ImportedPlan> read_script(const Files& job, std::int64_t gpus,
+                                   const ImportInputs& inputs) const {
+    ImportInputs own = inputs;
+    if (own.gpus == 0 && gpus > 0) {
+      own.gpus = gpus;
+      const auto command = read_launch_command(job.front(), inputs);
+      const std::int64_t ranks =
+          command.ok() ? command->size.nodes * command->size.gpus_per_node : 0;
+      if (ranks > 0 && ranks != gpus) {
+        return bad_input(
+            fmt::format("its pods request {} GPUs, but its command starts {} ranks", gpus, ranks),
+            path_of(job.front()), "state the number of GPUs: --gpus N");
+      }
+    }
+    return slurm_.read(job, own);
+  }
+
   Slurm slurm_;
 };
 

@@ -1,12 +1,13 @@
 // Writes job files that embed the launch files of a stack: a script for Slurm, or a JobSet for
 // Kubernetes. Kueue schedules the JobSet if its label names a queue.
 //
-// Import reads these files, too.
+// manifests.cc reads these files.
 #include <fmt/format.h>
 
 #include "core/base/text.h"
 #include "core/scenario/plan_json.h"
 #include "frameworks/jobs/job_files.h"
+#include "frameworks/launch/launcher.h"
 
 namespace tpsim {
 namespace {
@@ -139,29 +140,6 @@ std::string jobset_text(const std::string& name, const LaunchSize& size, const s
   return text;
 }
 
-// Returns the texts of YAML literal block scalars ("key: |" or "- |"), named by their keys.
-std::vector<LaunchFile> block_texts(std::string_view yaml) {
-  std::vector<LaunchFile> blocks;
-  std::size_t above = 0;  // indentation of the block's key
-  std::size_t own = 0;    // indentation of its text
-  bool open = false;
-  while (!yaml.empty()) {
-    const std::string_view line = cut_off(yaml, "\n");
-    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
-    if (open && (line.empty() || indent > above)) {
-      if (blocks.back().text.empty()) own = indent;
-      blocks.back().text += std::string(line.substr(std::min(own, line.size()))) + "\n";
-      continue;
-    }
-    open = line.ends_with("|");
-    if (!open) continue;
-    above = indent;
-    const std::string_view key = line.substr(indent);
-    blocks.push_back({std::string(key.substr(0, key.find(':'))), ""});
-  }
-  return blocks;
-}
-
 }  // namespace
 
 // Writes a Slurm job for tpsim's own ranks. NCCL ranks rendezvous through Slurm, CPU ranks through
@@ -207,24 +185,6 @@ Files kubernetes_job(const Framework& own, const PlanFile& file, const LaunchSiz
     map += fmt::format("  {}: |\n{}", files[i].name, indented(files[i].text, 4));
   }
   out.push_back({kConfigMapFile, map});
-  return out;
-}
-
-Result<Files> files_of_kubernetes(const Files& files) {
-  TPSIM_TRY(const LaunchFile jobset, file_named(files, kJobSetFile));
-  Files out;
-  for (LaunchFile& block : block_texts(jobset.text)) {
-    if (block.name.starts_with("-")) {
-      out.push_back({kSlurmFile, std::move(block.text), path_of(jobset)});
-    }
-  }
-  if (out.size() != 1) {
-    return bad_input("does not contain exactly one container script", path_of(jobset),
-                     "tpsim reads only JobSets written by tpsim export");
-  }
-  const auto map = file_named(files, kConfigMapFile);
-  if (!map.ok()) return out;
-  for (LaunchFile& block : block_texts(map->text)) out.push_back(std::move(block));
   return out;
 }
 

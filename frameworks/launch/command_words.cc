@@ -15,6 +15,12 @@ bool is_config(std::string_view word) {
   return word.ends_with(".yaml") || word.ends_with(".yml") || word.ends_with(".json");
 }
 
+// Whether the word is a program whose option -m names a Python module.
+bool starts_python(std::string_view word) {
+  const std::string_view name = word.substr(word.find_last_of('/') + 1);
+  return name.starts_with("python") || matches_any(name, "torchrun accelerate deepspeed");
+}
+
 // Console commands that start a training, such as `axolotl train tune.yml`.
 struct ConsoleCommand {
   std::string_view name;
@@ -141,6 +147,7 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
 CommandWords command_words(const std::vector<std::string>& words) {
   CommandWords parts;
   bool behind = is_option(words.front());
+  bool runs_python = false;
   for (std::size_t i = 0; i < words.size(); ++i) {
     // A quoted "--fp8-format hybrid" is split into two words.
     const std::string& word = words[i];
@@ -149,6 +156,12 @@ CommandWords command_words(const std::vector<std::string>& words) {
       parts.training.push_back(word.substr(0, blank));
       parts.training.emplace_back(trimmed(std::string_view(word).substr(blank)));
       continue;
+    }
+    if (behind && word == "--" && i + 1 < words.size() && !is_option(words[i + 1])) {
+      // The program submits the command after "--".
+      CommandWords submitted =
+          command_words({words.begin() + static_cast<std::ptrdiff_t>(i) + 1, words.end()});
+      if (!submitted.program.empty()) return submitted;
     }
     if (behind) {
       parts.training.push_back(word);
@@ -159,7 +172,9 @@ CommandWords command_words(const std::vector<std::string>& words) {
       take_console_words(words, i, parts);
       return parts;
     }
-    const bool is_flag = word == "-m" || (word == "--module" && words.front() == "deepspeed");
+    runs_python |= starts_python(word);
+    const bool is_flag =
+        (word == "-m" && runs_python) || (word == "--module" && words.front() == "deepspeed");
     const bool module = is_flag && i + 1 < words.size() &&
                         !words[i + 1].starts_with("torch.distributed") &&
                         !words[i + 1].starts_with("accelerate.") && words[i + 1] != "torchrun";
@@ -186,27 +201,12 @@ std::vector<std::string> configs_of(const CommandWords& parts) {
   if (parts.program.ends_with("deepy.py")) return configs_of_neox(parts.training);
   for (std::size_t i = 0; i < parts.training.size(); ++i) {
     const std::string& word = parts.training[i];
-    const bool leads = i == 0 && is_config(word);
+    const bool leads = i == 0 && is_config(word) && !is_option(word);
     const bool is_named = i > 0 && parts.training[i - 1] == "--config" && is_config(word);
     if (leads || is_named) configs.push_back(word);
     if (word.starts_with("--config=") && is_config(word)) configs.push_back(word.substr(9));
   }
   return configs;
-}
-
-std::string called_script(std::string_view text) {
-  std::string last;
-  for (const std::string_view shell : {"bash ", "sh ", "source ", "./"}) {
-    for (std::size_t at = text.find(shell); at != std::string_view::npos;
-         at = text.find(shell, at + 1)) {
-      std::string_view rest = text.substr(at + (shell == "./" ? 0 : shell.size()));
-      if (rest.starts_with('"') || rest.starts_with('\'')) rest.remove_prefix(1);
-      const std::string_view word = rest.substr(0, rest.find_first_of(" \t\r\n;\"'"));
-      const bool is_script = word.ends_with(".sh") && word.size() <= 200;
-      if (is_script) last = std::string(word);
-    }
-  }
-  return last;
 }
 
 }  // namespace tpsim

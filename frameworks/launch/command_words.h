@@ -29,8 +29,4 @@ CommandWords command_words(const std::vector<std::string>& words);
 // own. If both state a setting, the program's file takes precedence.
 std::vector<std::string> configs_of(const CommandWords& parts);
 
-// Returns the last shell script that the text calls: "examples/train.sh" for "bash
-// examples/train.sh". Empty if there is none.
-std::string called_script(std::string_view text);
-
 }  // namespace tpsim

@@ -54,7 +54,21 @@ void refuse(const FlatSetting& setting, const LeftOver& row, const LaunchFile& f
               place_of(path_of(file), setting.line));
 }
 
+// Imports the command in a file of a scheduler.
+Result<ImportedPlan> import_manifest(const LaunchFile& file, const ImportInputs& inputs) {
+  return framework_of(LaunchStack::kKubernetes)
+      .read({{kJobSetFile, file.text, path_of(file)}}, inputs);
+}
+
 }  // namespace
+
+bool may_start_training(std::string_view text) {
+  constexpr std::string_view kStarters[] = {
+      "torchrun", "torch.distributed", "accelerate launch", "deepspeed ", "srun ", "mpirun "};
+  return std::any_of(std::begin(kStarters), std::end(kStarters), [&](std::string_view word) {
+    return text.find(word) != std::string_view::npos;
+  });
+}
 
 bool has_prefix(const std::vector<FlatSetting>& settings, std::string_view prefix) {
   return std::any_of(settings.begin(), settings.end(),
@@ -88,6 +102,12 @@ std::vector<FlatSetting> with_todays_sections(std::vector<FlatSetting> settings)
     }
   }
   return settings;
+}
+
+void OpenQuestions::ask(OpenQuestion question) {
+  const bool is_known = std::any_of(
+      all_.begin(), all_.end(), [&](const OpenQuestion& one) { return one.what == question.what; });
+  if (!is_known) all_.push_back(std::move(question));
 }
 
 Status OpenQuestions::status() const {
@@ -130,6 +150,9 @@ Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& i
   return with_settings_settled(
       path_of(file), inputs, [&](const ImportInputs& collecting) -> Result<ImportedPlan> {
         if (file.name.ends_with(".py")) return import_recipe(file, collecting);
+        if (("\n" + file.text).find("\napiVersion:") != std::string::npos) {
+          return import_manifest(file, collecting);
+        }
         TPSIM_TRY(const std::vector<FlatSetting> settings, settings_of(file, collecting));
         return import_settings(settings, file, collecting);
       });
@@ -146,10 +169,15 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
   const auto framework =
       std::find_if(frameworks().begin(), frameworks().end(),
                    [&](const Framework* one) { return one->detects_settings(settings); });
+  if (framework == frameworks().end() && may_start_training(file.text)) {
+    return import_manifest(file, inputs);
+  }
   if (framework == frameworks().end()) {
-    return bad_input("is not a configuration of a known training program", path_of(file),
-                     "tpsim reads files of torchtitan, nanotron, Megatron, NeMo, accelerate, "
-                     "Trainer, axolotl, DeepSpeed, verl, Primus, GPT-NeoX and torchtune");
+    return bad_input(
+        "is not a configuration of a known training program", path_of(file),
+        "tpsim reads files of torchtitan, nanotron, Megatron, NeMo, accelerate, "
+        "Trainer, axolotl, DeepSpeed, verl, Primus, FlagScale, GPT-NeoX and torchtune, and "
+        "commands in files of Kubernetes");
   }
   if (has_prefix(settings, "perf_matrix.")) {
     return bad_input("contains a matrix of many plans (perf_matrix)", path_of(file),

@@ -20,8 +20,12 @@ bool has_prefix(const std::vector<FlatSetting>& settings, std::string_view prefi
 // Whether the settings have the "train" section of Megatron-Bridge.
 bool is_of_bridge(const std::vector<FlatSetting>& settings);
 
-// Imports a configuration file of any framework. Settings that do not affect a plan are listed in
-// ImportedPlan::outside. Unknown settings and settings that tpsim cannot express are errors.
+// Whether a command in the text may start a training on several ranks.
+bool may_start_training(std::string_view text);
+
+// Imports a configuration file of any framework, or the command in a file of a scheduler. Settings
+// that do not affect a plan are listed in ImportedPlan::outside. Unknown settings and settings that
+// tpsim cannot express are errors.
 Result<ImportedPlan> import_config(const LaunchFile& file, const ImportInputs& inputs);
 
 // Imports settings that are already parsed, such as those of a command line.
@@ -83,7 +87,8 @@ Error not_there(const std::string& name, const std::string& by, const std::strin
 // Why adapters such as LoRA are refused.
 inline constexpr const char* kAllWeights = "tpsim models training of all weights only";
 // Why other optimizers are refused.
-inline constexpr const char* kAdamState = "tpsim models AdamW with moments in fp32 or bf16";
+inline constexpr const char* kAdamState =
+    "tpsim models AdamW, also with moments in 16, 8 or 4 bits, Muon, Adafactor, Lion and SGD";
 
 // A value that the file does not state and that an import option can supply. All open questions are
 // reported in one error.
@@ -96,7 +101,7 @@ inline const OpenQuestion kHowManyGpus = {"the file does not state how many GPUs
                                           "--gpus N"};
 class OpenQuestions {
  public:
-  void ask(OpenQuestion question) { all_.push_back(std::move(question)); }
+  void ask(OpenQuestion question);  // once, if it repeats
   Status status() const;
 
  private:

@@ -15,7 +15,6 @@
 #include "core/json/json_document.h"
 #include "core/model/model_json.h"
 #include "core/scenario/catalogue.h"
-#include "frameworks/launch/fixed_behaviour.h"
 #include "frameworks/launch/held_settings.h"
 #include "frameworks/launch/launcher.h"
 #include "frameworks/launch/named_model.h"
@@ -109,7 +108,7 @@ void compare(std::optional<LaunchStack> launcher, const StackSpec& from, const S
     if (before == after || !has_effect(launcher, row.part, before)) continue;
     lost.push_back({std::string(row.key), text_of(row, before), text_of(row, after),
                     is_lacking(launcher, row.part, before),
-                    launcher ? stated_values(*launcher, row.part).otherwise : std::string_view()});
+                    launcher ? fixed_behaviour(*launcher, row.part) : std::string_view()});
   }
 }
 
@@ -123,7 +122,10 @@ StackSpec stack_back(StackSpec stack, const StackSpec& own, const PartValues& ex
 
 Result<ImportedPlan> read_back(LaunchStack stack, const PlanFile& file,
                                const std::vector<LaunchFile>& files) {
-  return import_plan(stack, files, model_by_name(file.model));
+  ImportInputs inputs;
+  inputs.model = model_by_name(file.model);
+  inputs.trusts_scripts = true;
+  return import_plan(stack, files, inputs);
 }
 
 std::string change_text(const ExportLoss& loss) {

@@ -20,7 +20,7 @@ namespace tpsim {
 struct LostSetting {
   std::string key, from, to;
   bool is_lacking = false;    // the launcher has no option for the value
-  std::string_view why = {};  // of a lacking value: what the launcher does (fixed_behaviour.h)
+  std::string_view why = {};  // of a lacking value: what the launcher does (held_settings.h)
 
   bool is_of_model() const { return key.starts_with("model."); }
 };

@@ -7,7 +7,7 @@
 
 #include "core/base/files.h"
 #include "core/base/text.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_command.h"
 

@@ -14,6 +14,7 @@
 #include "core/software/launch_rules.h"
 #include "core/software/stack_spec.h"
 #include "formats/settings_text.h"
+#include "frameworks/launch/imported_plan.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_stack.h"
 #include "frameworks/launch/shell_files.h"
@@ -50,8 +51,6 @@ class Framework {
   // Whether files of this framework start a plan of the software stack with this name. Stack files
   // of users are matched by name, too.
   virtual bool runs(const std::string& stack) const;
-  // Whether the framework runs on GPUs of a profile with this device name.
-  virtual bool supports_gpu(std::string_view) const { return true; }
   // Returns a framework whose files can start the same plans, for models that files of this one
   // cannot describe. Nothing if there is none.
   virtual std::optional<LaunchStack> alternative() const { return std::nullopt; }

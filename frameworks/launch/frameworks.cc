@@ -50,6 +50,11 @@ const Framework* framework_of(Launcher launcher, const std::string& stack) {
   return nullptr;
 }
 
+std::optional<LaunchStack> launch_stack_of(Launcher launcher, const std::string& stack) {
+  const Framework* const framework = framework_of(launcher, stack);
+  return framework == nullptr ? std::nullopt : std::optional(framework->stack());
+}
+
 Framework::Framework(LaunchStack stack, Launcher launcher, std::string config)
     : stack_(stack), launcher_(launcher), files_{fmt::format("{}.sh", name_of(stack))} {
   if (!config.empty()) files_.push_back(std::move(config));

@@ -1,149 +1,101 @@
-// For each setting, part and launcher, whether launch files state the value.
 #include "frameworks/launch/held_settings.h"
 
 #include <fmt/format.h>
 
-#include <array>
+#include <algorithm>
+#include <span>
 
+#include "core/base/check.h"
 #include "core/base/text.h"
 #include "frameworks/launch/environment_parts.h"
-#include "frameworks/launch/fixed_behaviour.h"
 
 namespace tpsim {
+
+extern const std::span<const unsigned char> kHeldSettings;  // held_settings.txt
+
 namespace {
 
-constexpr std::size_t kLauncherCount = static_cast<std::size_t>(LaunchStack::kDeepSpeed) + 1;
-
-struct HeldCell {
-  Held held;
-  std::string_view words = {};  // if kWritten: values that are written; empty: all
-};
-
-constexpr HeldCell kHeld{Held::kWritten};
-constexpr HeldCell kIdle{Held::kNoEffect};
-constexpr HeldCell kNot{Held::kRefused};
-constexpr HeldCell only(std::string_view words) { return {Held::kWritten, words}; }
+constexpr int kLauncherCount = static_cast<int>(LaunchStack::kDeepSpeed) + 1;
+constexpr std::string_view kAll = "*", kIdle = "-";
 
 struct HeldRow {
-  Setting key;
-  // One cell per launcher, in the order of LaunchStack. A cell does not have a default value, so
-  // each must be given.
-  HeldCell megatron_lm, megatron_deepspeed, nemo, torchtitan, nanotron, accelerate, deepspeed;
+  std::string_view key;
+  std::string_view launchers;  // separated by spaces
+  std::string_view values;     // kAll, kIdle, or values that are written, separated by spaces
+  std::string_view otherwise = {};
+};
+constexpr HeldRow kWritten{"", "", kAll};
+// Nanotron states no part that lacks a row.
+constexpr HeldRow kNanotron{"", "nanotron", "",
+                            "its configuration has no such key (src/nanotron/config/config.py)"};
+constexpr HeldRow kAdapters{
+    "", "", "", "tpsim cannot write adapters into launch files yet (peft/tuners/lora/config.py)"};
 
-  constexpr const HeldCell& operator[](LaunchStack stack) const {
-    const std::array<const HeldCell*, kLauncherCount> cells = {
-        &megatron_lm, &megatron_deepspeed, &nemo, &torchtitan, &nanotron, &accelerate, &deepspeed};
-    return *cells[static_cast<std::size_t>(stack)];
+bool is_known(const HeldRow& row) {
+  const auto has_key = [&](const auto& one) { return one.key == row.key; };
+  const auto settings = setting_rows();
+  const auto parts = part_rows();
+  return std::any_of(settings.begin(), settings.end(), has_key) ||
+         std::any_of(parts.begin(), parts.end(), has_key);
+}
+
+std::vector<HeldRow> read_rows() {
+  std::string_view text{reinterpret_cast<const char*>(kHeldSettings.data()), kHeldSettings.size()};
+  std::vector<HeldRow> rows;
+  while (!text.empty()) {
+    std::string_view line = cut_off(text, "\n");
+    if (line.starts_with('#')) continue;
+    HeldRow& row = rows.emplace_back();
+    row.key = cut_off(line, "|");
+    row.launchers = cut_off(line, "|");
+    row.values = cut_off(line, "|");
+    row.otherwise = line;
+    TPSIM_CHECK(is_known(row), "held_settings.txt has a row of an unknown setting");
   }
-};
+  return rows;
+}
 
-constexpr auto kHeldSettings = std::to_array<HeldRow>({
-    // megatron-lm, megatron-deepspeed, nemo, torchtitan, nanotron, accelerate, deepspeed
-    {Setting::kTp, kHeld, kHeld, kHeld, kHeld, kHeld, kNot, kHeld},
-    {Setting::kPp, kHeld, kHeld, kHeld, kHeld, kHeld, kNot, kNot},
-    {Setting::kDp, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {Setting::kCp, kHeld, kNot, kHeld, kHeld, kNot, kNot, kNot},
-    {Setting::kEp, kHeld, kIdle, kHeld, kHeld, kIdle, kNot, kNot},
-    {Setting::kEtp, kHeld, kIdle, kHeld, kHeld, kIdle, kIdle, kIdle},
-    {Setting::kZero, kHeld, only("0 1"), kHeld, only("0 2 3"), only("0 1"), only("0 2 3"), kHeld},
-    {Setting::kMicroBatch, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {Setting::kVirtualStages, kHeld, kNot, kHeld, kHeld, kNot, kNot, kNot},
-    {Setting::kRecompute, only("none selective full blocks"), only("none full"),
-     only("none selective full blocks"), only("none full ops"), only("none full"),
-     only("none full"), only("none full")},
-    {Setting::kRecomputeBlocks, kHeld, kNot, kHeld, kNot, kNot, kNot, kNot},
-    {Setting::kSequenceParallel, kHeld, only("off"), kHeld, kHeld, kHeld, only("off"), only("off")},
-    {Setting::kAttention, kHeld, only("unfused"), kHeld, only("flash"), only("flash"), kHeld,
-     kHeld},
-    {Setting::kSchedule, only("1f1b interleaved"), only("1f1b"), only("1f1b interleaved"),
-     only("gpipe 1f1b interleaved"), only("gpipe 1f1b"), only("1f1b"), only("1f1b")},
-    {Setting::kRankOrder, kHeld, only("tp-dp-pp"), kHeld, only("tp-dp-pp"), only("tp-dp-pp"),
-     only("tp-dp-pp"), only("tp-dp-pp")},
-    {Setting::kOffload, kHeld, kHeld, kHeld, only("none"), only("none"), only("none"), kHeld},
-    {Setting::kDtype, kHeld, kHeld, kHeld, only("bf16 fp32"), kHeld, kHeld, kHeld},
-    {Setting::kGradientDtype, kHeld, only("fp16 fp32"), kHeld, only("fp32"), kHeld,
-     only("fp16 fp32"), kHeld},
-    {Setting::kPrecision, kHeld, only("none"), kHeld, only("none fp8-current mxfp8"), only("none"),
-     only("none"), only("none")},
-    {Setting::kFp8ParamGather, kHeld, only("off"), kHeld, only("off"), only("off"), only("off"),
-     only("off")},
-    {Setting::kGlobalBatch, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-    {Setting::kStageLayers, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld, kHeld},
-});
+const std::vector<HeldRow>& held_rows() {
+  static const std::vector<HeldRow> kRows = read_rows();
+  return kRows;
+}
 
-// Parts without effect in plans for some launchers, whose plans have no experts, no tensor
-// parallelism or no pipeline.
-struct IdlePart {
-  StackPart part;
-  unsigned launchers;
-};
-constexpr unsigned bit_of(LaunchStack stack) { return 1U << static_cast<int>(stack); }
-constexpr unsigned kOfFork = bit_of(LaunchStack::kMegatronDeepSpeed);
-constexpr unsigned kOfTitan = bit_of(LaunchStack::kTorchTitan);
-constexpr unsigned kOfNanotron = bit_of(LaunchStack::kNanotron);
-constexpr unsigned kOfAccelerate = bit_of(LaunchStack::kAccelerate);
-constexpr unsigned kOfTrainers = kOfAccelerate | bit_of(LaunchStack::kDeepSpeed);
-constexpr IdlePart kIdleParts[] = {
-    {StackPart::kGradientSync, kOfFork | kOfNanotron},
-    {StackPart::kReduceDtype, kOfFork | kOfNanotron},
-    {StackPart::kPipelineSends, kOfTrainers},
-    {StackPart::kP2pCalls, kOfTrainers},
-    {StackPart::kOverlapP2p, kOfTrainers},
-    {StackPart::kTpOverlap, kOfAccelerate},
-    {StackPart::kTpRecomputeAllgather, kOfFork | kOfTrainers},
-    {StackPart::kCpCommType, kOfFork | kOfNanotron | kOfTrainers},
-    {StackPart::kRecomputeModules, kOfFork | kOfTitan | kOfNanotron | kOfTrainers},
-    {StackPart::kDispatcher, kOfFork | kOfNanotron},
-    {StackPart::kRouterKernel, kOfFork | kOfNanotron},
-    {StackPart::kPermute, kOfFork | kOfNanotron},
-    {StackPart::kExpertWeighting, kOfFork | kOfNanotron},
-    {StackPart::kExpertLoad, kOfFork | kOfNanotron},
-    {StackPart::kEpOverlap, kOfFork | kOfNanotron},
-    {StackPart::kDelayWgrad, kOfFork | kOfNanotron},
-    {StackPart::kExpertKernel, kOfFork | kOfNanotron},
-    {StackPart::kExpertCapacity, kOfFork | kOfNanotron},
-    {StackPart::kExpertStash, kOfFork | kOfNanotron},
-};
+const HeldRow* row_in_table(LaunchStack stack, std::string_view key) {
+  for (const HeldRow& row : held_rows()) {
+    if (row.key == key && matches_any(name_of(stack), row.launchers)) return &row;
+  }
+  return nullptr;
+}
 
-HeldCell cell_of(LaunchStack stack, Setting setting) {
-  return kHeldSettings[static_cast<std::size_t>(setting)][stack];
+const HeldRow& held_row(LaunchStack stack, const SettingRow& setting) {
+  const HeldRow* const found = row_in_table(stack, setting.key);
+  return found == nullptr ? kWritten : *found;
 }
 
 // Environment variables state a part for all launchers.
-HeldCell cell_of(LaunchStack stack, StackPart part) {
-  if (is_in_environment(part)) return kHeld;
-  for (const IdlePart& idle : kIdleParts) {
-    if (idle.part == part && (idle.launchers & bit_of(stack)) != 0) return kIdle;
-  }
-  const StatedValues stated = stated_values(stack, part);
-  if (stated.are_all) return kHeld;
-  return stated.words.empty() ? kNot : only(stated.words);
+const HeldRow& held_row(LaunchStack stack, const PartRow& part) {
+  if (is_in_environment(part.part)) return kWritten;
+  const HeldRow* const found = row_in_table(stack, part.key);
+  if (found != nullptr) return *found;
+  if (is_of_adapters(part.part)) return kAdapters;
+  return stack == LaunchStack::kNanotron ? kNanotron : kWritten;
 }
 
-// Whether the table has one row for each setting, in the order of the enum.
-constexpr bool has_every_setting() {
-  for (std::size_t i = 0; i < kHeldSettings.size(); ++i) {
-    if (kHeldSettings[i].key != static_cast<Setting>(i)) return false;
-  }
-  return kHeldSettings.size() == kSettingCount;
-}
-static_assert(has_every_setting(), "a setting has no row, or its row is out of order");
-
-// Values in `words` are separated by spaces, because the value of a set part contains commas.
-Held held_in(const HeldCell& cell, std::string_view value) {
-  if (cell.words.empty()) return cell.held;
-  return matches_any(value, cell.words) ? Held::kWritten : Held::kRefused;
+Held held_in(const HeldRow& row, std::string_view value) {
+  if (row.values == kIdle) return Held::kNoEffect;
+  return row.values == kAll || matches_any(value, row.values) ? Held::kWritten : Held::kRefused;
 }
 
-template <class Row, class Key>
-std::string held_line(const Row& row, Key key) {
+template <class Row>
+std::string held_line(const Row& row) {
   std::string text = fmt::format("| `{}` |", row.key);
-  for (std::size_t i = 0; i < kLauncherCount; ++i) {
-    const HeldCell cell = cell_of(static_cast<LaunchStack>(i), key);
-    const std::string values =
-        joined_text(words_in(std::string(cell.words)), ", ",
+  for (int i = 0; i < kLauncherCount; ++i) {
+    const HeldRow& cell = held_row(static_cast<LaunchStack>(i), row);
+    const bool lists = !cell.values.empty() && cell.values != kAll && cell.values != kIdle;
+    const std::string words =
+        joined_text(words_in(std::string(cell.values)), ", ",
                     [](const std::string& word) { return fmt::format("`{}`", word); });
-    text += fmt::format(" {} |", values.empty() ? name_of(cell.held) : values);
+    text += fmt::format(" {} |", lists ? words : name_of(held_in(cell, "")));
   }
   return text + "\n";
 }
@@ -151,23 +103,39 @@ std::string held_line(const Row& row, Key key) {
 }  // namespace
 
 Held held(LaunchStack stack, const SettingValue& value) {
-  return held_in(cell_of(stack, value.setting), text_of(value));
+  return held_in(held_row(stack, row_of(value.setting)), text_of(value));
 }
 
 Held held(LaunchStack stack, StackPart part, std::int64_t value) {
-  return held_in(cell_of(stack, part), text_of(row_of(part), value));
+  return held_in(held_row(stack, row_of(part)), text_of(row_of(part), value));
+}
+
+std::string_view fixed_behaviour(LaunchStack stack, StackPart part) {
+  return held_row(stack, row_of(part)).otherwise;
 }
 
 std::string held_settings_text() {
   std::string text = "| setting or part |", line = "|---|";
-  for (std::size_t i = 0; i < kLauncherCount; ++i) {
+  for (int i = 0; i < kLauncherCount; ++i) {
     text += fmt::format(" {} |", name_of(static_cast<LaunchStack>(i)));
     line += "---|";
   }
   text += "\n" + line + "\n";
-  for (const SettingRow& row : setting_rows()) text += held_line(row, row.setting);
-  for (const PartRow& row : part_rows()) text += held_line(row, row.part);
+  for (const SettingRow& row : setting_rows()) text += held_line(row);
+  for (const PartRow& row : part_rows()) text += held_line(row);
   return text;
+}
+
+std::string fixed_behaviour_text() {
+  std::string text = "| part | launchers | behavior |\n|---|---|---|\n";
+  for (const HeldRow& row : held_rows()) {
+    if (row.otherwise.empty()) continue;
+    const std::string names = joined_text(words_in(std::string(row.launchers)), ", ",
+                                          [](const std::string& name) { return name; });
+    text += fmt::format("| `{}` | {} | {} |\n", row.key, names, row.otherwise);
+  }
+  return text + fmt::format("| parts of adapters | all | {} |\n| all | nanotron | {} |\n",
+                            kAdapters.otherwise, kNanotron.otherwise);
 }
 
 }  // namespace tpsim

@@ -1,11 +1,9 @@
 // Imports launch files that tpsim or people wrote.
-#include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <memory>
 
 #include "frameworks/launch/framework.h"
 #include "frameworks/launch/launch_files.h"
 #include "frameworks/launch/named_model.h"
-#include "frameworks/launch/programs.h"
 
 namespace tpsim {
 
@@ -34,52 +32,6 @@ void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
   }
 }
 
-namespace {
-
-Result<ImportedPlan> plan_of_command(const Framework& framework, LaunchCommand command,
-                                     const LaunchFile& file, const Files& files,
-                                     const ImportInputs& inputs) {
-  if (!command.variables.empty()) {
-    command.program = path_of(file);  // MLPerf's folder names identify the benchmark
-    if (const TrainingProgram* program = program_of(command.variables)) {
-      return import_program(*program, command.variables, &command, file, inputs);
-    }
-  }
-  if (auto plan = import_started_recipe(command, file, inputs)) return *std::move(plan);
-  if (const TrainingProgram* program = program_of(command)) {
-    return import_program(*program, settings_of_words(command.words), &command, file, inputs);
-  }
-  add_given_options(inputs, command);
-  if (is_trainer_command(command)) return import_trainer_command(command, file, inputs);
-  if (!inputs.more.empty()) {
-    return bad_input("cannot be combined with the script, which does not name a configuration file",
-                     path_of(inputs.more.front()),
-                     "import the configuration files without the script");
-  }
-  return framework.read_command(std::move(command), file, files, inputs);
-}
-
-}  // namespace
-
-// Errors and notes of the plan list sourced files that were not found, because these may contain
-// further settings.
-Result<ImportedPlan> read_script(const Framework& framework, const Files& files,
-                                 const ImportInputs& inputs) {
-  TPSIM_TRY(const LaunchFile file, file_named(files, framework.files().front()));
-  TPSIM_TRY(LaunchCommand command, located(file, read_launch_command(file, inputs)));
-  const std::vector<std::string> missing = command.missing;
-  Result<ImportedPlan> read = plan_of_command(framework, std::move(command), file, files, inputs);
-  if (!read.ok()) {
-    return located(file, Result<ImportedPlan>(with_missing(
-                             with_arguments(read.error(), file.text, inputs), missing)));
-  }
-  if (missing.empty()) return read;
-  read->notes.push_back(
-      fmt::format("the script sources {}, which does not exist: its settings are unknown",
-                  fmt::join(missing, ", ")));
-  return read;
-}
-
 ImportedPlan with_environment(const Framework& framework, const Files& files,
                               const ImportInputs& inputs, ImportedPlan plan) {
   const auto script = file_named(files, framework.files().front());
@@ -92,7 +44,9 @@ ImportedPlan with_environment(const Framework& framework, const Files& files,
 Result<ImportedPlan> import_plan(LaunchStack stack, const Files& files,
                                  const ImportInputs& inputs) {
   const std::string path = files.empty() ? "" : path_of(files.front());
-  return import_with_named_model(files, inputs, [&](const ImportInputs& with_model) {
+  ImportInputs own = inputs;
+  if (own.scripts == nullptr) own.scripts = std::make_shared<decltype(own.scripts)::element_type>();
+  return import_with_named_model(files, own, [&](const ImportInputs& with_model) {
     return with_settings_settled(path, with_model, [&](const ImportInputs& collecting) {
       return framework_of(stack).read(files, collecting);
     });

@@ -120,7 +120,9 @@ Judgement judgement_of(const JsonValue& answer) {
 Result<JudgedFiles> judged_files(const Framework& framework, const std::vector<LaunchFile>& files,
                                  const ModelSpec& model) {
   TPSIM_TRY(const LaunchFile script, file_named(files, framework.files().front()));
-  TPSIM_TRY(const LaunchCommand command, read_launch_command(script));
+  ImportInputs own;  // the script is one that export wrote
+  own.trusts_scripts = true;
+  TPSIM_TRY(const LaunchCommand command, read_launch_command(script, own));
   JudgedFiles out;
   out.options = command.options;
   out.given.set("environment", judged_environment(script.text, command.size));

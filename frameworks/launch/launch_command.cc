@@ -8,6 +8,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "formats/shell_script.h"
+#include "formats/unset_marks.h"
 #include "frameworks/launch/command_words.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/environment_parts.h"
@@ -16,58 +17,46 @@
 namespace tpsim {
 namespace {
 
-// Returns the number of options "--name" and of Hydra's "name=value".
-std::size_t option_count(const ShellCommand& command) {
-  const CommandWords parts = command_words(command.words);
-  const auto sets = [](std::string_view word) {
+// Whether the words state options "--name", or Hydra's "name=value".
+bool has_options(const std::vector<std::string>& words) {
+  return std::any_of(words.begin(), words.end(), [](std::string_view word) {
     const std::size_t equals = word.find('=');
     return is_option(word) || (equals != std::string_view::npos && equals > 0);
-  };
-  return static_cast<std::size_t>(
-      std::count_if(parts.training.begin(), parts.training.end(), sets));
-}
-
-bool starts_training(const ShellCommand& command) {
-  if (command.words.empty() || command.words.front() == "echo") return false;
-  if (is_option(command.words.front())) return true;
-  return !command_words(command.words).program.empty();
-}
-
-// Returns the training command with the most options; of several, the first one. Null if no command
-// has options or a configuration file.
-const ShellCommand* training_command(const ShellScript& script) {
-  const ShellCommand* best = nullptr;
-  for (const ShellCommand& command : script.commands) {
-    if (!starts_training(command)) continue;
-    if (best == nullptr || option_count(command) > option_count(*best)) best = &command;
-  }
-  if (best == nullptr) return best;
-  const bool says = option_count(*best) > 0 || !configs_of(command_words(best->words)).empty();
-  return says ? best : nullptr;
+  });
 }
 
 // Returns the options in a file that other scripts source: the values of all variables that the
 // file itself does not use and that contain options.
 std::vector<std::string> sourced_words(const ShellScript& script) {
   std::vector<std::string> words;
-  for (const std::string& name : script.variables.unused()) {
-    const std::vector<std::string>& values = *script.variables.find(name);
-    ShellVariables plain;
-    plain.set("x", {});
-    std::vector<std::string> own;
-    for (const std::string& value : values) {
-      if (values.size() > 1 || value.find("--") == std::string::npos) {
-        own.push_back(value);
-        continue;
-      }
-      plain.set("x", {value});
-      for (std::string& field : plain.expanded("$x")) own.push_back(std::move(field));
-    }
-    if (own.empty() || !is_option(own.front())) continue;
+  for (const ShellVariable& variable : script.variables) {
+    std::vector<std::string> own = variable.values;
+    if (own.size() == 1 && own.front().find("--") != std::string::npos) own = words_in(own.front());
+    if (variable.is_used || own.empty() || !is_option(own.front())) continue;
     words.insert(words.end(), own.begin(), own.end());
   }
   return words;
 }
+
+// Values of variables: those of the script, then those of the command's environment.
+class Variables {
+ public:
+  Variables(const ShellScript& script, const ShellCommand* command)
+      : script_(script), command_(command) {}
+
+  std::string operator[](const std::string& name) const {
+    for (const ShellVariable& one : script_.variables) {
+      if (one.name == name && !one.values.empty()) return one.values.front();
+    }
+    if (command_ == nullptr) return "";
+    const auto found = command_->environment.find(name);
+    return found == command_->environment.end() ? "" : found->second;
+  }
+
+ private:
+  const ShellScript& script_;
+  const ShellCommand* command_;
+};
 
 // Number of nodes or GPUs. `unknown`: why the number is unknown.
 struct Count {
@@ -84,18 +73,14 @@ bool take_count(std::string_view name, std::string_view text, Count& count) {
   }
   const auto unset = unset_name(text);
   if (unset && count.unknown.empty()) {
-    count.unknown =
-        unset->empty()
-            ? fmt::format("{} is the output of a program, which tpsim does not run", name)
-            : fmt::format("{} is {}, which the script does not set", name, *unset);
+    count.unknown = fmt::format("{} is {}", name, why_unset(*unset));
   }
   return false;
 }
 
-Count count_of(const std::vector<std::string>& launcher, const ShellScript& script,
+Count count_of(const std::vector<std::string>& launcher, const Variables& variables,
                std::initializer_list<const char*> options,
-               std::initializer_list<const char*> variables,
-               std::initializer_list<const char*> batch) {
+               std::initializer_list<const char*> names) {
   Count count;
   for (const char* name : options) {
     for (std::size_t i = 0; i < launcher.size(); ++i) {
@@ -107,15 +92,8 @@ Count count_of(const std::vector<std::string>& launcher, const ShellScript& scri
       if (take_count(name, value, count)) return count;
     }
   }
-  for (const char* name : variables) {
-    const std::vector<std::string>* values = script.variables.find(name);
-    if (values != nullptr && !values->empty() && take_count(name, values->front(), count)) {
-      return count;
-    }
-  }
-  for (const char* name : batch) {
-    const auto found = script.batch.find(name);
-    if (found != script.batch.end() && take_count(name, found->second, count)) return count;
+  for (const char* name : names) {
+    if (take_count(name, variables[name], count)) return count;
   }
   return count;
 }
@@ -123,10 +101,14 @@ Count count_of(const std::vector<std::string>& launcher, const ShellScript& scri
 // Returns the number of GPUs in DeepSpeed's --include, such as "worker-0:0,1,2,3@worker-1:0". 0 if
 // a node is listed without GPUs.
 std::int64_t included_gpus(const std::vector<std::string>& launcher) {
-  for (std::size_t i = 0; i + 1 < launcher.size(); ++i) {
-    if (launcher[i] != "--include" && launcher[i] != "-i") continue;
+  for (std::size_t i = 0; i < launcher.size(); ++i) {
+    constexpr std::string_view kJoined = "--include=";
+    const bool is_joined = launcher[i].starts_with(kJoined);
+    const bool is_named = matches_any(launcher[i], "--include -i") && i + 1 < launcher.size();
+    if (!is_joined && !is_named) continue;
     std::int64_t gpus = 0;
-    std::string_view rest = launcher[i + 1];
+    std::string_view rest =
+        is_joined ? std::string_view(launcher[i]).substr(kJoined.size()) : launcher[i + 1];
     while (!rest.empty()) {
       const std::string_view node = cut_off(rest, "@");
       const std::size_t colon = node.find(':');
@@ -138,24 +120,24 @@ std::int64_t included_gpus(const std::vector<std::string>& launcher) {
   return 0;
 }
 
-void read_size(const std::vector<std::string>& launcher, const ShellScript& script,
+void read_size(const std::vector<std::string>& launcher, const Variables& variables,
                LaunchCommand& command) {
   Count nodes =
-      count_of(launcher, script, {"--nnodes", "--num_nodes", "--num_machines", "--nodes", "-N"},
-               {"NUM_NODES", "NNODES", "NODES", "NUM_MACHINES"}, {"nodes", "N"});
-  Count gpus = count_of(launcher, script,
-                        {"--nproc_per_node", "--nproc-per-node", "--num_gpus", "--gpus-per-node",
-                         "--ntasks-per-node"},
-                        {"GPUS_PER_NODE", "NPROC_PER_NODE", "NUM_GPUS", "GPU_PER_NODE",
-                         "NPUS_PER_NODE", "NGPU", "NGPUS"},
-                        {"gpus-per-node", "gres", "ntasks-per-node"});
+      count_of(launcher, variables, {"--nnodes", "--num_nodes", "--num_machines", "--nodes", "-N"},
+               {"NUM_NODES", "NNODES", "NODES", "NUM_MACHINES", "SLURM_NNODES"});
+  Count gpus =
+      count_of(launcher, variables,
+               {"--nproc_per_node", "--nproc-per-node", "--num_gpus", "--gpus-per-node",
+                "--ntasks-per-node"},
+               {"GPUS_PER_NODE", "NPROC_PER_NODE", "NUM_GPUS", "GPU_PER_NODE", "NPUS_PER_NODE",
+                "NGPU", "NGPUS", "SLURM_GPUS_PER_NODE", "SLURM_NTASKS_PER_NODE"});
   // If the script does not state GPUs per node, use the number of visible devices.
-  const auto* visible = script.variables.find("CUDA_VISIBLE_DEVICES");
-  if (gpus.value == 0 && visible != nullptr && visible->size() == 1 && !visible->front().empty() &&
-      !unset_name(visible->front())) {
-    gpus = {1 + std::count(visible->front().begin(), visible->front().end(), ','), ""};
+  const std::string visible = variables["CUDA_VISIBLE_DEVICES"];
+  if (gpus.value == 0 && !visible.empty()) {
+    gpus = {1 + std::count(visible.begin(), visible.end(), ','), ""};
   }
-  const Count all = count_of(launcher, script, {"--num_processes"}, {"WORLD_SIZE"}, {});
+  const Count all =
+      count_of(launcher, variables, {"--num_processes"}, {"WORLD_SIZE", "SLURM_GPUS"});
   if (gpus.value > 0 && nodes.value == 0 && nodes.unknown.empty()) {
     nodes.value = std::max<std::int64_t>(1, all.value / gpus.value);
   }
@@ -172,58 +154,19 @@ void read_size(const std::vector<std::string>& launcher, const ShellScript& scri
   }
 }
 
-// Parses a line of Megatron's argument block, "  tensor_model_parallel_size ......................
-// 4". A launcher may have added a prefix.
-std::optional<LaunchOption> argument_of(std::string_view line) {
-  const std::size_t dots = line.find(" ...");
-  if (dots == std::string_view::npos) return std::nullopt;
-  const std::size_t start = line.find_last_of(" \t", dots - (dots > 0 ? 1 : 0));
-  const std::size_t begin = start == std::string_view::npos || start > dots ? 0 : start + 1;
-  const std::string_view name = line.substr(begin, dots - begin);
-  std::size_t end = dots + 1;
-  while (end < line.size() && line[end] == '.') ++end;
-  const bool is_word = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-  });
-  if (!is_word || end >= line.size() || line[end] != ' ') return std::nullopt;
-  LaunchOption option{"--" + std::string(name), std::string(trimmed(line.substr(end)))};
-  std::replace(option.name.begin(), option.name.end(), '_', '-');
-  return option;
-}
-
-// Reads at most `most` arguments from a log. Skips arguments whose value is None or [].
-LaunchCommand command_of_log(std::string_view text, std::size_t most) {
-  LaunchCommand command;
-  command.is_log = true;
-  while (!text.empty() && command.options.size() < most) {
-    auto option = argument_of(cut_off(text, "\n"));
-    if (!option || option->value == "None" || option->value == "[]") continue;
-    if (has_option(command.options, option->name)) continue;
-    if (option->name == "--world-size") {
-      const auto gpus = parse_number<std::int64_t>(option->value);
-      command.size = {1, gpus && *gpus > 0 && *gpus <= 1 << 20 ? *gpus : 0};
-      continue;
-    }
-    command.options.push_back(*std::move(option));
-  }
-  if (command.size.gpus_per_node == 0) command.size_unknown = "the log does not state world_size";
-  return command;
-}
-
-constexpr std::size_t kMostOptions = 4096;
-
-// Returns a hint that lists the variables which the script tested before it exited.
+// Returns a hint that lists the variables which the script tested before it ended.
 std::string exit_advice(const ShellScript& script, std::string_view text) {
   std::string names;
-  for (const std::string& name : script.exit_asks) {
-    const bool is_argument = name.find_first_not_of("0123456789") == std::string::npos;
+  bool takes =
+      text.find("$1") != std::string_view::npos || text.find("${1") != std::string_view::npos;
+  for (const std::string& name : script.asked) {
+    const bool is_argument =
+        std::isalpha(static_cast<unsigned char>(name.front())) == 0 && name.front() != '_';
+    takes |= is_argument;
     if (!is_argument) names += fmt::format("{}{}=VALUE", names.empty() ? "" : ",", name);
   }
   const std::string arguments = fmt::format("the script's arguments: {}", arguments_advice(text));
-  if (names.empty())
-    return "give the variables that the script checks with --set NAME=VALUE, or " + arguments;
-  const bool takes =
-      text.find("$1") != std::string_view::npos || text.find("${1") != std::string_view::npos;
+  if (names.empty()) return "give " + arguments;
   return fmt::format("the script checks variables: add --set {}{}", names,
                      takes ? "; or give " + arguments : "");
 }
@@ -231,19 +174,18 @@ std::string exit_advice(const ShellScript& script, std::string_view text) {
 // Returns the script's variables as settings; empty if no known program has such settings.
 std::vector<FlatSetting> exported_settings(const ShellScript& script) {
   std::vector<FlatSetting> settings;
-  for (const std::string& name : script.variables.names()) {
-    const std::vector<std::string>* values = script.variables.find(name);
-    if (values != nullptr && values->size() == 1) settings.push_back({name, values->front(), 0});
+  for (const ShellVariable& one : script.variables) {
+    if (one.values.size() == 1) settings.push_back({one.name, one.values.front(), 0});
   }
   if (program_of(settings) == nullptr) settings.clear();
   return settings;
 }
 
+}  // namespace
+
 Error too_many(const LaunchFile& file) {
   return bad_input("has more options than tpsim reads (4096)", path_of(file));
 }
-
-}  // namespace
 
 std::string arguments_advice(std::string_view text) {
   std::map<int, std::string> names;
@@ -275,94 +217,147 @@ std::string arguments_advice(std::string_view text) {
 Error with_arguments(Error error, std::string_view text, const ImportInputs& inputs) {
   const bool is_given =
       inputs.given.contains(std::string(kArguments)) || inputs.given.contains("1");
-  const bool is_unset = error.message.find('$') != std::string::npos ||
-                        error.message.find("is not set in the script") != std::string::npos;
   const bool takes = text.find("=$1") != std::string_view::npos ||
                      text.find("=\"$1") != std::string_view::npos ||
                      text.find("=${1") != std::string_view::npos;
   const std::string advice = arguments_advice(text);
   const bool names_all = advice.find('@') != std::string::npos;
-  if (!is_unset || !takes || is_given || !names_all) return error;
+  if (!takes || is_given || !names_all) return error;
   error.hint +=
       fmt::format("{}give the script's arguments: {}", error.hint.empty() ? "" : "; ", advice);
   return error;
 }
 
-bool has_arguments_block(std::string_view text) {
-  const std::size_t at = text.find("tensor_model_parallel_size ..");
-  return at != std::string_view::npos;
-}
-
 Error with_missing(Error error, const std::vector<std::string>& missing) {
   if (missing.empty()) return error;
-  error.message += fmt::format("; it sources {}, which does not exist", fmt::join(missing, ", "));
-  error.hint = fmt::format("put {} at the path that the script sources{}{}", missing.front(),
+  error.message += fmt::format("; it needs {}, which does not exist", fmt::join(missing, ", "));
+  error.hint = fmt::format("put {} at the path that the script states{}{}", missing.front(),
                            error.hint.empty() ? "" : "; or ", error.hint);
   return error;
 }
 
-Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportInputs& inputs) {
-  if (has_arguments_block(file.text)) {
-    LaunchCommand command = command_of_log(file.text, kMostOptions);
-    if (command.options.size() >= kMostOptions) return too_many(file);
-    return command;
-  }
-  const ShellFileReader open = [&](const std::string& name) -> Result<std::string> {
-    auto text = text_of_named(name, inputs);
-    if (!text) return not_there(name, path_of(file));
-    return *std::move(text);
+bool is_launched(const LaunchCommand& command) {
+  constexpr std::string_view kLaunchers =
+      "torchrun deepspeed accelerate srun mpirun mpiexec horovodrun ray jsrun aprun "
+      "torch.distributed.* accelerate.*";
+  const auto starts = [&](std::string_view word) {
+    return matches_any(word.substr(word.find_last_of('/') + 1), kLaunchers);
   };
-  TPSIM_TRY(ShellScript script, read_shell_script(file.text, path_of(file), inputs.given, open));
-  LaunchCommand command;
-  std::vector<std::string> launcher;
-  if (const ShellCommand* training = training_command(script)) {
-    if (option_count(*training) > kMostOptions) return too_many(file);
-    const CommandWords parts = command_words(training->words);
-    launcher = parts.launcher;
-    command.program = parts.program;
-    command.configs = configs_of(parts);
-    command.options = options_of(parts.training);
-    command.words = parts.training;
-  } else if (!script.exits) {
-    const std::vector<std::string> words = sourced_words(script);
-    if (words.size() > 4 * kMostOptions) return too_many(file);
-    command.options = options_of(words);
+  return command.program.find(' ') != std::string::npos ||
+         std::any_of(command.launcher.begin(), command.launcher.end(), starts);
+}
+
+namespace {
+
+// Takes unknown words that are not the value of an option, since they may be further arguments.
+void take_loose(LaunchCommand& command) {
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < command.words.size(); ++i) {
+    const std::string& word = command.words[i];
+    const bool is_value = i > 0 && is_option(command.words[i - 1]) &&
+                          command.words[i - 1].find('=') == std::string::npos;
+    const bool is_loose = is_unset_word(word) && (!is_value || may_be_words(word));
+    if (is_loose) command.loose.push_back(unset_name(word).value_or(""));
+    if (!is_loose || i == 0) kept.push_back(word);
   }
-  if (command.options.empty() && command.configs.empty() && command.words.empty()) {
-    command.variables = exported_settings(script);
-  }
-  const bool says_nothing = command.options.empty() && command.configs.empty() &&
-                            command.words.empty() && command.variables.empty();
-  if (says_nothing) {
-    const std::string other = called_script(file.text);
-    const auto refused = [&](Error error) {
-      return with_missing(std::move(error), script.missing);
-    };
-    if (script.exits) {
-      return refused(bad_input("exits before it starts training", path_of(file),
-                               exit_advice(script, file.text)));
+  command.words = std::move(kept);
+}
+
+void read_environment(const ShellScript& script, const ShellCommand* started,
+                      LaunchCommand& command) {
+  if (started != nullptr) {
+    for (const auto& [name, value] : started->environment) {
+      read_variable(name, value, command.environment);
     }
-    return refused(bad_input(
-        "contains no training command and no options", path_of(file),
-        other.empty()
-            ? "give a script that calls torchrun, deepspeed, srun, python, llamafactory-cli or "
-              "axolotl, a file of options, or a Megatron log that prints its arguments; a "
-              "configuration "
-              "needs the ending .yaml, .toml, .json or .py"
-            : fmt::format("the script starts {}: import that script. Give variables that the "
-                          "calling script sets with --set NAME=VALUE",
-                          other)));
   }
-  read_size(launcher, script, command);
-  command.launcher = std::move(launcher);
-  for (const std::string& name : script.variables.names()) {
-    const std::vector<std::string>* const words = script.variables.find(name);
-    if (words == nullptr || words->empty()) continue;
-    read_variable(name, words->front(), command.environment);
+  for (const ShellVariable& one : script.variables) {
+    if (!one.values.empty()) read_variable(one.name, one.values.front(), command.environment);
   }
-  command.files = std::move(script.files);
-  command.missing = std::move(script.missing);
+}
+
+std::optional<LaunchCommand> training_of(const ShellCommand& started, const ShellScript& script) {
+  CommandWords parts = command_words(started.words);
+  const bool is_bare = is_option(started.words.front());
+  const bool says = has_options(parts.training) || !configs_of(parts).empty();
+  if ((parts.program.empty() && !is_bare) || !says) return std::nullopt;
+  LaunchCommand command;
+  command.program = parts.program;
+  command.words = std::move(parts.training);
+  command.launcher = std::move(parts.launcher);
+  take_loose(command);
+  command.options = options_of(command.words);
+  command.configs = configs_of({command.launcher, command.words, command.program});
+  read_size(command.launcher, Variables(script, &started), command);
+  read_environment(script, &started, command);
+  command.exported = started.environment;
+  for (const ShellVariable& one : script.variables) {  // of a text that is read without bash
+    if (one.values.size() == 1) command.exported.try_emplace(one.name, one.values.front());
+  }
   return command;
+}
+
+}  // namespace
+
+Result<std::vector<LaunchCommand>> trainings_of(const std::vector<ShellCommand>& commands,
+                                                const ShellScript& script, const LaunchFile& file) {
+  std::vector<LaunchCommand> trainings;
+  for (const ShellCommand& one : commands) {
+    if (one.words.size() > 4 * kMostOptions) return too_many(file);
+    auto training = one.words.empty() ? std::nullopt : training_of(one, script);
+    if (!training) continue;
+    const bool is_known =
+        std::any_of(trainings.begin(), trainings.end(), [&](const LaunchCommand& other) {
+          return other.program == training->program && other.words == training->words;
+        });
+    if (!is_known) trainings.push_back(*std::move(training));
+  }
+  if (std::any_of(trainings.begin(), trainings.end(), is_launched)) {
+    std::erase_if(trainings, [](const LaunchCommand& one) { return !is_launched(one); });
+  }
+  return trainings;
+}
+
+Result<ShellScript> script_of(const LaunchFile& file, const ImportInputs& inputs) {
+  if (inputs.scripts != nullptr) {
+    const auto known = inputs.scripts->find(path_of(file));
+    if (known != inputs.scripts->end()) return known->second;
+  }
+  TPSIM_TRY(ShellScript script,
+            read_shell_script(file, {inputs.given, inputs.answers, inputs.runs_scripts,
+                                     inputs.trusts_scripts, inputs.runs_code}));
+  if (inputs.scripts != nullptr) inputs.scripts->emplace(path_of(file), script);
+  return script;
+}
+
+Result<LaunchCommand> options_of_script(const ShellScript& script, const LaunchFile& file) {
+  LaunchCommand command;
+  const std::vector<std::string> words = sourced_words(script);
+  if (words.size() > 4 * kMostOptions) return too_many(file);
+  command.options = options_of(words);
+  if (command.options.empty()) command.variables = exported_settings(script);
+  if (command.options.empty() && command.variables.empty()) {
+    if (!script.asked.empty() && script.missing.empty()) {
+      return bad_input("ends before it starts training", path_of(file),
+                       exit_advice(script, file.text));
+    }
+    return with_missing(
+        bad_input("contains no training command and no options", path_of(file),
+                  "give a script that calls torchrun, deepspeed, srun, python, llamafactory-cli or "
+                  "axolotl, a file of options, or a Megatron log that prints its arguments; a "
+                  "configuration needs the ending .yaml, .toml, .json or .py"),
+        script.missing);
+  }
+  read_size({}, Variables(script, nullptr), command);
+  read_environment(script, nullptr, command);
+  return command;
+}
+
+Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportInputs& inputs) {
+  if (has_arguments_block(file.text)) return command_of_log(file);
+  TPSIM_TRY(const ShellScript script, script_of(file, inputs));
+  TPSIM_TRY(std::vector<LaunchCommand> trainings, trainings_of(script.commands, script, file));
+  if (!trainings.empty()) return std::move(trainings.front());
+  return options_of_script(script, file);
 }
 
 }  // namespace tpsim

@@ -11,6 +11,8 @@
 #include "core/software/stack_parts.h"
 #include "core/software/stack_spec.h"
 #include "formats/settings_text.h"
+#include "formats/shell_script.h"
+#include "frameworks/launch/launch_stack.h"
 #include "frameworks/launch/shell_files.h"
 
 namespace tpsim {
@@ -19,23 +21,39 @@ struct LaunchCommand {
   LaunchSize size{0, 0};     // nodes and GPUs per node; zeros if unknown
   std::string size_unknown;  // why the size is unknown: "--nnodes is $N, which ..."
   std::vector<LaunchOption> options;
-  std::map<std::string, std::string> files;  // files that the script writes, by name
-  std::vector<std::string> missing;          // names of sourced files that were not found
   // Configuration files named by the command: accelerate's --config_file, then the program's own.
   std::vector<std::string> configs;
   std::string program;                // "pretrain_gpt.py"; empty if there is none
   std::vector<std::string> words;     // arguments after the program
   std::vector<std::string> launcher;  // arguments before the program
+  std::vector<std::string> loose;     // names of unknown values that may be further arguments
   // Variables of a script without a training command, if a known program reads its settings from
   // them.
   std::vector<FlatSetting> variables;
   bool is_log = false;     // from the argument block of a log, which includes defaults
   bool is_whole = false;   // with is_log: from a YAML file; list unread options as ignored
   PartValues environment;  // parts that environment variables state
+  std::map<std::string, std::string> exported;  // environment variables of the command
 };
 
-// Returns the training command with the most options. If an option is repeated, the last value
-// counts. `inputs` provides environment variables, and `inputs.open` reads sourced files.
+// Whether the command starts its program on several ranks, by torchrun or the like.
+bool is_launched(const LaunchCommand& command);
+
+// Returns the commands among `commands` that start a training, without repetitions. Commands that
+// are launched on several ranks precede others, which are then left out.
+Result<std::vector<LaunchCommand>> trainings_of(const std::vector<ShellCommand>& commands,
+                                                const ShellScript& script, const LaunchFile& file);
+// Runs the script, or returns its result from inputs.scripts.
+Result<ShellScript> script_of(const LaunchFile& file, const ImportInputs& inputs);
+// Returns the options or variables of a script without a training command.
+Result<LaunchCommand> options_of_script(const ShellScript& script, const LaunchFile& file);
+inline constexpr std::size_t kMostOptions = 4096;
+// Error for a file with more options.
+Error too_many(const LaunchFile& file);
+// Returns the arguments that a log prints. Arguments whose value is None or [] are left out.
+Result<LaunchCommand> command_of_log(const LaunchFile& file);
+// Returns the first training command of a script, the options in the file, or the arguments of a
+// log.
 Result<LaunchCommand> read_launch_command(const LaunchFile& file, const ImportInputs& inputs = {});
 
 // Returns a hint for passing positional arguments to the script: "--set '@=SIZE BATCH'". SIZE and

@@ -22,8 +22,7 @@ LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize&
 
 std::optional<LaunchStack> launcher_in(LaunchStack stack, const PlanFile& file, Launcher launcher) {
   if (!is_job(stack)) return stack;
-  const Framework* const own = framework_of(launcher, file.stack);
-  return own == nullptr ? std::nullopt : std::optional(own->stack());
+  return launch_stack_of(launcher, file.stack);
 }
 
 std::vector<std::string> launch_file_names(LaunchStack stack) {

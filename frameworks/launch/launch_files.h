@@ -15,6 +15,7 @@
 #include "core/scenario/plan_file.h"
 #include "core/scenario/scenario.h"
 #include "core/software/stack_spec.h"
+#include "frameworks/launch/imported_plan.h"
 #include "frameworks/launch/launch_stack.h"
 
 namespace tpsim {

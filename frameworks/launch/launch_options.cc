@@ -6,7 +6,7 @@
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
@@ -82,7 +82,13 @@ bool LaunchOptionReader::has_value(std::string_view name, std::string_view value
 // A switch may also be followed by an unset variable, which is empty when the script runs.
 bool LaunchOptionReader::flag(std::string_view name) {
   const auto value = taken(name);
-  const bool is_bare = !value || value->empty() || value->front() == kUnset;
+  const bool is_unset = value && is_unset_word(*value);
+  const auto name_of_value = is_unset ? unset_name(*value) : std::nullopt;
+  if (is_unset && name_of_value->starts_with("$(")) {
+    fail(fmt::format("the option after {} is {}", name, why_unset(*name_of_value)),
+         "add " + unset_remedy(*name_of_value));
+  }
+  const bool is_bare = !value || value->empty() || is_unset;
   if (!is_bare) fail(fmt::format("{} is a switch and cannot have the value '{}'", name, *value));
   return value.has_value();
 }
@@ -103,13 +109,7 @@ std::optional<std::string> LaunchOptionReader::text(std::string_view name) {
   auto value = taken(name);
   if (!value) return value;
   const auto unset = unset_name(*value);
-  if (unset && unset->empty()) {
-    fail(fmt::format("{} is the output of a program, which tpsim does not run", name),
-         fmt::format("add --set {}=VALUE", name.substr(name.find_first_not_of('-'))));
-  } else if (unset) {
-    fail(fmt::format("{} is {}, which the script does not set", name, *unset),
-         fmt::format("add --set {}=VALUE", unset->substr(unset->find('$') + 1)));
-  }
+  if (unset) fail(fmt::format("{} is {}", name, why_unset(*unset)), "add " + unset_remedy(*unset));
   return value;
 }
 

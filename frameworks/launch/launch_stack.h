@@ -1,19 +1,12 @@
-// The supported launchers, and the inputs and result of an import of launch files.
+// The supported launchers.
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "core/base/enum_words.h"
-#include "core/base/result.h"
-#include "core/model/model_spec.h"
-#include "core/plan/plan.h"
-#include "core/software/stack_parts.h"
-#include "formats/launch_file.h"
+#include "core/software/launch_rules.h"
 
 namespace tpsim {
 
@@ -37,49 +30,8 @@ constexpr bool is_job(LaunchStack stack) {
 }
 inline constexpr int kLaunchStackCount = static_cast<int>(LaunchStack::kKubernetes) + 1;
 
-class LeftSettings;
-
-struct ImportInputs {
-  std::optional<ModelSpec> model;  // empty: use the model that the files describe
-  // If true, `model` overrides model settings in the files, and differences become notes. If false,
-  // differences are errors.
-  bool model_wins = false;
-  bool keeps_seq = false;        // true: keep model.seq; false: use the files' sequence length
-  std::int64_t gpus = 0;         // number of GPUs; 0: as in the files
-  std::int64_t micro_batch = 0;  // used if the files do not state it; 0: the files must
-  std::int64_t global_batch = 0;
-  // Values of --set. For a script: environment variables, and training options, whose names contain
-  // a dash ("vocab-size"). For a configuration file: also settings by key.
-  std::map<std::string, std::string> given;
-  std::vector<LaunchFile> more;  // further configuration files, e.g. of DeepSpeed
-  // Loads a model by the name that a launch file states. May be empty.
-  std::function<Result<ModelSpec>(const std::string&)> load;
-  // Reads a file that a launch file refers to, by its path relative to that file. May be empty.
-  std::function<Result<std::string>(const std::string&)> open;
-  // Whether Python recipes and scripts may be run. If false, they are an error whose hint names
-  // --run.
-  bool runs_code = false;
-  std::vector<std::string> checkouts = {};  // source folders of frameworks that recipes import
-  std::string gpu = "h100";                 // GPU that recipes see when they query the device
-  bool assumes_harmless = false;            // ignore unknown settings instead of failing
-  // Collects refused and unknown settings, which prevent the import. Null: the outermost import
-  // function creates the list.
-  LeftSettings* left = nullptr;
-};
-
-struct ImportedPlan {
-  ModelSpec model;
-  Plan plan;
-  PartValues parts;   // software parts that the files state, even if equal to the stack's
-  std::string stack;  // name in the catalogue; empty if the files do not state it
-  std::vector<std::string> outside;     // ignored settings: "--lr"
-  std::vector<std::string> notes = {};  // e.g. differences between the model and the files
-  std::vector<std::string> assumed_harmless = {};  // unknown settings that were ignored
-  bool has_vocab = true;  // false: the tokenizer defines it, and model.vocab is 0
-  // If has_vocab is false: the vocab size of the tokenizer, 0 if unknown. Used if no model of the
-  // catalogue has the shape.
-  std::int64_t tokenizer_vocab = 0;
-  std::string tokenizer = {};
-};
+// Returns the launcher whose files start the plans of the stack with this name: that of `launcher`,
+// or for kNone the one whose framework runs() the name. Nothing if there is none.
+std::optional<LaunchStack> launch_stack_of(Launcher launcher, const std::string& stack);
 
 }  // namespace tpsim

@@ -37,7 +37,8 @@ void leave_out_savings(std::vector<LaunchOption>& options, ImportedPlan& plan) {
   std::vector<std::string> found;
   for (const char* name :
        {"--use-nccl-ub", "--fsdp-double-buffer", "--fsdp-manual-registration",
-        "--overlap-p2p-communication-warmup-flush", "--reuse-grad-buf-for-mxfp8-param-ag"}) {
+        "--overlap-p2p-communication-warmup-flush", "--reuse-grad-buf-for-mxfp8-param-ag",
+        "--quantize.linear.float8.enable_fsdp_float8_all_gather"}) {
     if (!has_option(options, name)) continue;
     drop_option(options, name);
     found.emplace_back(name);

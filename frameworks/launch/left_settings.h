@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "frameworks/launch/launch_stack.h"
+#include "frameworks/launch/imported_plan.h"
 
 namespace tpsim {
 

@@ -10,6 +10,7 @@
 #include "core/base/result.h"
 #include "core/scenario/plan_file.h"
 #include "core/software/stack_spec.h"
+#include "frameworks/launch/launch_stack.h"
 #include "frameworks/launch/shell_files.h"
 
 namespace tpsim {
@@ -20,9 +21,9 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out);
 
 Result<LaunchOptions> megatron_settings(LaunchStack stack, const PlanFile& file,
                                         const StackSpec& software);
-// Returns export lines for CUDA_DEVICE_MAX_CONNECTIONS and HybridEP. Overlapping the all-to-all of
-// experts needs 32 connections instead of one. HybridEP reads the NVLink domain from variables
-// (scripts/performance/utils/utils.py of Megatron-Bridge 067f987).
+// Returns export lines for CUDA_DEVICE_MAX_CONNECTIONS, CUDA graphs and HybridEP. Overlapping the
+// all-to-all of experts needs 32 connections instead of one. HybridEP reads the NVLink domain from
+// variables (scripts/performance/utils/utils.py of Megatron-Bridge 067f987).
 std::string expert_lines(const PlanFile& file, const LaunchSize& size, const StackSpec& software);
 // Adds the arguments that describe the model.
 void add_megatron_model(const ModelSpec& model, LaunchOptions& out);
@@ -74,10 +75,19 @@ LaunchOptions special_options(const ModelSpec& model);
 bool is_special_option(std::string_view name);
 Status take_special_options(const ModelSpec& model, std::vector<LaunchOption>& options,
                             Unsaid unsaid);
+// Returns the flag of each layer for an option that is a list in Python syntax, or a number N:
+// every N-th layer has flag 0 and the others have 1.
+Result<std::vector<bool>> layer_flags(const LaunchOption& option, std::int64_t layers);
 // Returns the layers with experts as "([0]*3+[1]*58)"; empty if all layers or none have experts.
 std::string layers_with_experts(const ModelSpec& model);
 // Returns the widest attention window of all layers in tokens; 0 if no layer has a window.
 std::int64_t window_in(const ModelSpec& model);
+// Returns that window as "before,after": numbers of tokens around the query. Empty without one.
+std::string window_of(const ModelSpec& model);
+// Returns the value of --window-size without parentheses and spaces: "127,0"; empty without one.
+std::string stated_window(const std::vector<LaunchOption>& options);
+// Removes --window-size. Returns an error if it does not match the model.
+Status take_window(const ModelSpec& model, std::vector<LaunchOption>& options);
 // Option with the layers of a hybrid model, such as "MM*E|M-": one letter per layer. "|" separates
 // pipeline chunks, and "/" precedes each multi-token prediction layer.
 inline constexpr const char* kHybridPattern = "--hybrid-layer-pattern";

@@ -53,6 +53,8 @@ std::string model_line(const ModelSpec& model) {
                      shape_hash(model));
 }
 
+bool names_model(std::string_view text) { return text.find(kStart) != std::string_view::npos; }
+
 Result<ImportedPlan> import_with_named_model(const std::vector<LaunchFile>& files,
                                              const ImportInputs& inputs, const ModelReader& read) {
   const bool may_name = !inputs.model && inputs.load && inputs.left == nullptr;

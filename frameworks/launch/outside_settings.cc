@@ -17,7 +17,8 @@ namespace {
 constexpr std::string_view kMegatron =
     "--abort-on-unmet-fused-kernel-constraints --adam-* --align-* --apply-layernorm-1p "
     "--apply-query-key-layer-scaling --async-save --attention-softmax-in-fp32 "
-    "--auto-detect-ckpt-format --bert-* --bf16-lm-cross-entropy --bias-dropout-fusion "
+    "--auto-detect-ckpt-format --bert-* --beta-fast --beta-slow --bf16-lm-cross-entropy "
+    "--bias-dropout-fusion "
     "--bias-gelu-fusion --bias-swiglu-fusion --calculate-per-token-loss --check-* "
     "--checkpoint-in-cpu --ckpt-assume-constant-structure --ckpt-convert-* --ckpt-fully-* "
     "--clip-grad --codecarbon-dir --contigious-checkpointing --create-attention-mask* "
@@ -29,7 +30,8 @@ constexpr std::string_view kMegatron =
     "--disable-mmap --disable-moe-token-dropping --disable-straggler-on-startup --dist-ckpt-* "
     "--dist-signal-handler --distributed-backend --distributed-timeout-* "
     "--disable-bf16-reduced-precision-matmul --empty-unused-memory-level --enable-experimental "
-    "--enable-one-logger --end-of-* --end-weight-decay --eod-mask-loss --error-injection-* "
+    "--enable-gpt-oss --enable-one-logger --end-of-* --end-weight-decay --eod-mask-loss "
+    "--error-injection-* "
     "--export-force-local-attention --extra-vocab-size --eval-* --exit-* --fim-* --finetune "
     "--fp16-lm-cross-entropy --full-validation --gradient-accumulation-fusion --hf-* "
     "--high-priority-stream-groups --hysteresis --inference-* --init-method-* "
@@ -64,7 +66,9 @@ constexpr std::string_view kMegatron =
     "--test-mode --test-weighted-split-paths* --tiktoken-* --timer-* --timing-log-* --tokenizer-* "
     "--tp-comm-bootstrap-backend --tp-comm-overlap-* --train-data-path --train-iters --train-mode "
     "--train-samples --train-sync-interval --trigger-path "
-    "--train-tokens --train-weighted-split-paths* --trust-remote-code --universal-checkpoint "
+    "--metrics --model-name --no-new-tokens --scalar-loss-mask --use-checkpoint-args "
+    "--vocab-extra-ids-list --train-tokens --train-weighted-split-paths* --trust-remote-code "
+    "--universal-checkpoint "
     "--use-checkpoint-opt* --use-cpu-initialization --use-dataset-only --use-dist-ckpt "
     "--use-legacy-models --use-mcore-models --use-mp-args-from-checkpoint-args --use-one-sent-docs "
     "--use-persistent-ckpt-worker --use-pin-memory --use-pytorch-profiler --use-sharp "
@@ -108,8 +112,6 @@ constexpr LeftOver kRefused[] = {
      "model.first_last_layers_bf16 --quantize.linear.float8.filter_fqns*",
      kAllLinear},
     {"--fp4-param-gather", "tpsim models weights of 16 or 8 bits only"},
-    {"--quantize.linear.float8.enable_fsdp_float8_all_gather",
-     "tpsim models all-gathers in the weights' dtype only"},
     {"--partition-activations --distribute-saved-activations",
      "tpsim models unpartitioned checkpointed activations only"},
     {"--use-torch-fsdp2", "tpsim models Megatron's own FSDP only: --use-megatron-fsdp"},
@@ -126,7 +128,8 @@ constexpr LeftOver kRefused[] = {
     {"--moe-extended-tp",
      "state the experts' layout: --expert-tensor-parallel-size and --expert-model-parallel-size"},
     {"--window-size", "name a model that has the window: --model NAME", "(-1,-1)"},
-    {"--ds-sequence-parallel-size", "tpsim splits sequences by context parallelism only", "1"},
+    {"--mlp-type", "tpsim models experts without a dense branch beside them only", "standard"},
+    {"--mos --kd", "tpsim models the loss of language models only, without a teacher"},
 };
 
 // Returns the row that refuses the option; null if there is none.

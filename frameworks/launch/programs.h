@@ -97,7 +97,8 @@ class ProgramSettings {
   std::vector<std::string> notes;
   std::vector<std::string> outside;
   OpenQuestions open;
-  std::optional<Error> error;  // an error that no command-line option can resolve
+  std::optional<ModelSpec> model;  // that the program's settings describe
+  std::optional<Error> error;      // an error that no command-line option can resolve
 
  private:
   std::vector<FlatSetting> all_;
@@ -131,5 +132,7 @@ std::span<const TrainingProgram> torchtune_programs();
 std::span<const TrainingProgram> mlperf_programs();
 std::span<const TrainingProgram> llama_factory_programs();
 std::span<const TrainingProgram> torchtitan_programs();
+std::span<const TrainingProgram> flagscale_programs();
+std::span<const TrainingProgram> example_programs();
 
 }  // namespace tpsim

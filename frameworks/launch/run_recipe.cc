@@ -10,7 +10,6 @@
 #include "core/json/json_document.h"
 #include "formats/python_runner.h"
 #include "formats/shell_script.h"
-#include "formats/shell_words.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/megatron_options.h"
 #include "frameworks/launch/nemo_settings.h"
@@ -38,9 +37,7 @@ std::string script_words(const ImportInputs& inputs, const std::vector<std::stri
   if (given != nullptr) {
     all = *given;
   } else if (stated != inputs.given.end()) {
-    ShellVariables plain;
-    plain.set("x", {stated->second});
-    all = plain.expanded("$x");
+    all = words_in(stated->second);
   } else {
     return "null";
   }

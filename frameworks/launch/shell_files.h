@@ -8,8 +8,8 @@
 
 #include "core/base/result.h"
 #include "core/plan/plan.h"
+#include "frameworks/launch/imported_plan.h"
 #include "frameworks/launch/launch_options.h"
-#include "frameworks/launch/launch_stack.h"
 
 namespace tpsim {
 

@@ -9,7 +9,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/software/stack_spec.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/launch/launch_options.h"
 #include "frameworks/launch/megatron_options.h"
 
@@ -125,9 +125,9 @@ class LayerList {
 
 Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t layers) {
   const auto size = static_cast<std::size_t>(layers);
-  if (const auto unset = unset_name(option.value); unset && !unset->empty()) {
-    return bad_input(fmt::format("{} is {}, which the script does not set", option.name, *unset),
-                     "", fmt::format("add --set {}=VALUE", unset->substr(1)));
+  if (const auto unset = unset_name(option.value); unset) {
+    return bad_input(fmt::format("{} is {}", option.name, why_unset(*unset)), "",
+                     "add " + unset_remedy(*unset));
   }
   const auto number = parse_number<std::int64_t>(trimmed(option.value));
   std::vector<bool> flags(size, true);
@@ -179,17 +179,12 @@ Status add_megatron_dispatch(const PlanFile& file, const StackSpec& software, La
                                  name_of(dispatcher)),
                      "", "only alltoall pads expert slots: use --dispatcher alltoall");
   }
-  const bool is_seq = stack.parts.permute == PermuteKernel::kUnfusedSeq;
-  if (is_seq && dispatcher != Dispatcher::kAllToAll) {
-    return bad_input(
-        fmt::format("the {} dispatcher does not support permute unfused_seq", name_of(dispatcher)),
-        "", "only alltoall supports it: use --dispatcher alltoall");
-  }
-  out.add(kDispatcherType, is_flex ? kFlex : is_seq ? kSeq : std::string(name_of(dispatcher)));
+  out.add(kDispatcherType, is_flex ? kFlex : std::string(name_of(dispatcher)));
   if (is_flex) out.add(kFlexBackend, std::string(name_of(dispatcher)));
   for (const ExpertSwitch& one : kSwitches) {
     const bool is_overlap = one.part == StackPart::kEpOverlap || one.part == StackPart::kDelayWgrad;
-    if (is_overlap && file.plan.degrees.ep == 1) continue;
+    // Megatron-Core refuses delayed weight gradients without the overlap.
+    if (is_overlap && (file.plan.degrees.ep == 1 || !stack.parts.ep_overlap)) continue;
     if (row_of(one.part).get(stack) == value_of(one.part, one.on)) out.add(one.option);
   }
   return Ok{};

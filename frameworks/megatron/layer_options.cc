@@ -128,14 +128,8 @@ bool is_same_option(const LaunchOption& said, const LaunchOption& wanted, std::i
   if (said.value == wanted.value) return true;
   const auto a = parse_number<double>(said.value), b = parse_number<double>(wanted.value);
   if (!matches_any(said.name, kLayerFlags)) return a && a == b;
-  const auto flags = expert_layers(wanted, layers);
-  std::vector<bool> stated;
-  if (a && *a >= 1) {
-    for (std::int64_t i = 1; i <= layers; ++i) stated.push_back(i % std::int64_t(*a) != 0);
-  } else if (const auto list = expert_layers(said, layers); list.ok()) {
-    stated = *list;
-  }
-  return flags.ok() && stated == *flags;
+  const auto flags = layer_flags(wanted, layers), stated = layer_flags(said, layers);
+  return flags.ok() && stated.ok() && *stated == *flags;
 }
 
 // Whether the option has no effect because the option that it depends on is missing. Sizes of Mamba
@@ -154,6 +148,14 @@ bool is_megatrons_default(const LaunchOption& option) {
 
 }  // namespace
 
+Result<std::vector<bool>> layer_flags(const LaunchOption& option, std::int64_t layers) {
+  const auto every = parse_number<std::int64_t>(option.value);
+  if (!every || *every < 1) return expert_layers(option, layers);
+  std::vector<bool> flags;
+  for (std::int64_t i = 1; i <= layers; ++i) flags.push_back(i % *every != 0);
+  return flags;
+}
+
 std::string layers_with_experts(const ModelSpec& model) {
   if (model.other_blocks.empty() || !has_experts(model) || is_hybrid_pattern(model)) return "";
   return layer_flags(model, [](const BlockShape& one) { return one.experts.count > 0; });
@@ -165,6 +167,28 @@ std::int64_t window_in(const ModelSpec& model) {
     window = std::max(window, block.attention.window);
   }
   return window;
+}
+
+std::string stated_window(const Options& options) {
+  std::string window = option_value(options, "--window-size");
+  std::erase_if(window, [](char c) { return c == '(' || c == ')' || c == ' '; });
+  return window == "-1,-1" ? "" : window;
+}
+
+std::string window_of(const ModelSpec& model) {
+  const std::int64_t window = window_in(model);
+  return window > 0 ? fmt::format("{},0", window - 1) : "";
+}
+
+Status take_window(const ModelSpec& model, Options& options) {
+  const std::string window = stated_window(options);
+  if (window.empty()) return Ok{};
+  if (window != window_of(model)) {
+    return other_layers(fmt::format("--window-size is {}; the model has {}", window,
+                                    window_in(model) > 0 ? window_of(model) : "none"));
+  }
+  drop_option(options, "--window-size");
+  return Ok{};
 }
 
 LaunchOptions special_options(const ModelSpec& model) {

@@ -180,6 +180,9 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   const bool is_early = speaks_as_of_2021(command);
   use_todays_names(command);
   use_megatrons_positions(command.options);
+  for (LaunchOption& option : command.options) {  // of Megatron-LLM
+    if (option.name == "--glu-activation" && option.value == "swiglu") option = {"--swiglu", ""};
+  }
   result.stack = stack_of_megatron(command);
   if (is_early && !has_any_option(command.options, {"--use-flash-attn", "--attention-backend",
                                                     "--transformer-impl"})) {
@@ -221,6 +224,10 @@ std::string expert_lines(const PlanFile& file, const LaunchSize& size, const Sta
   std::string lines = has_groups && software.parts.ep_overlap
                           ? "export CUDA_DEVICE_MAX_CONNECTIONS=32\n"
                           : ordered_kernels_line(file.plan);
+  // Megatron-Core refuses the pair otherwise (training/arguments.py:1962).
+  if (software.parts.expandable_segments && software.parts.cuda_graphs != 0) {
+    lines += "export NCCL_GRAPH_REGISTER=0\n";
+  }
   if (has_groups && software.parts.dispatcher == Dispatcher::kHybridEp && size.domain_size > 0) {
     lines += fmt::format(
         "export NVLINK_DOMAIN_SIZE={}\nexport NUM_OF_HYBRID_EP_RANKS_PER_NVLINK_DOMAIN={}\n"

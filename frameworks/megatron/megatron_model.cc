@@ -7,7 +7,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/software/launched_models.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/launch/launch_options.h"
 #include "frameworks/launch/megatron_options.h"
 
@@ -46,6 +46,19 @@ void read_attention(const Options& options, ModelSpec& model) {
                                         : PositionKind::kLearned;
   attention.rope_theta = number_of<double>(options, "--rotary-base", 10000.0);
   attention.rotary.fraction = number_of<double>(options, "--rotary-percent", 1.0);
+  if (has_option(options, "--multi-latent-attention")) {
+    attention.latent = {.q_rank = number_of<std::int64_t>(options, "--q-lora-rank", 0),
+                        .kv_rank = number_of<std::int64_t>(options, "--kv-lora-rank", 32),
+                        .nope_dim = number_of<std::int64_t>(options, "--qk-head-dim", 128),
+                        .rope_dim = number_of<std::int64_t>(options, "--qk-pos-emb-head-dim", 64),
+                        .value_dim = number_of<std::int64_t>(options, "--v-head-dim", 128)};
+    attention.head_dim = attention.latent.nope_dim + attention.latent.rope_dim;
+    attention.kv_heads = attention.heads;
+  }
+  const std::string window = stated_window(options);
+  const auto before = parse_number<std::int64_t>(window.substr(0, window.find(',')));
+  if (before && *before >= 0) attention.window = *before + 1;
+  attention.score.sinks = option_value(options, "--softmax-type") == "learnable";
   const auto positions = number_of<std::int64_t>(options, "--max-position-embeddings", model.seq);
   if (attention.position == PositionKind::kLearned && positions != model.seq) {
     model.ends.positions = positions;
@@ -110,9 +123,9 @@ Error not_stated(const Options& options) {
        {"--num-layers", "--hidden-size", "--num-attention-heads", "--seq-length"}) {
     const std::string* text = value_of(options, name);
     const auto variable = text == nullptr ? std::nullopt : unset_name(*text);
-    if (!variable || variable->empty()) continue;
+    if (!variable) continue;
     unset += fmt::format("{}{} is {}", unset.empty() ? "" : ", ", name, *variable);
-    said += fmt::format("{}{}=N", said.empty() ? "" : ",", variable->substr(1));
+    said += fmt::format("{}{}", said.empty() ? "" : " ", unset_remedy(*variable));
   }
   if (unset.empty()) {
     return bad_input(
@@ -121,8 +134,7 @@ Error not_stated(const Options& options) {
   }
   return bad_input(
       fmt::format("which model? It depends on variables that the script does not set: {}", unset),
-      "",
-      fmt::format("add --set {}, or set the variable by which the script chooses the model", said));
+      "", fmt::format("add {}, or set the variable by which the script chooses the model", said));
 }
 
 // An option for a size that few models have. `of` returns the size; 0 if the model lacks it.
@@ -158,35 +170,9 @@ constexpr RareSwitch kRareSwitches[] = {
     {"--squared-relu", [](const ModelSpec& m) { return m.mlp == MlpKind::kReluSquared; }},
 };
 
-// Options that select a model without stating its sizes, so that the user must name the model.
-constexpr std::string_view kOfNamedModels = "--enable-gpt-oss";
-
 Error other_model(std::string message) {
   return bad_input(std::move(message), "",
                    "name the model that the file trains: --model NAME or its config.json");
-}
-
-// Returns the attention window as "before,after": numbers of tokens around the query. Empty without
-// a window.
-std::string window_of(const ModelSpec& model) {
-  const std::int64_t window = window_in(model);
-  return window > 0 ? fmt::format("{},0", window - 1) : "";
-}
-
-Status take_window(const ModelSpec& model, Options& options) {
-  const std::string* text = value_of(options, "--window-size");
-  if (text == nullptr) return Ok{};
-  std::string window;
-  for (const char c : *text) {
-    if (c != '(' && c != ')' && c != ' ') window += c;
-  }
-  if (window == "-1,-1") return Ok{};  // no window
-  if (window != window_of(model)) {
-    return other_model(fmt::format("--window-size is {}; the model has {}", *text,
-                                   window_in(model) > 0 ? window_of(model) : "none"));
-  }
-  drop_option(options, "--window-size");
-  return Ok{};
 }
 
 // Adds the router's options. Megatron's default is a softmax over the selected experts. This equals
@@ -229,21 +215,29 @@ Status take_layer_kinds(const ModelSpec& model, Options& options) {
   return Ok{};
 }
 
-// Sets the layers without experts, which have an FFN of --ffn-hidden-size.
+// Sets the layers without experts, which have an FFN of --ffn-hidden-size, and the layers without
+// a window.
 Status read_layer_kinds(const Options& options, std::int64_t dense_ffn, ModelSpec& model) {
-  if (!has_experts(model)) return Ok{};
+  std::vector<BlockShape> blocks(static_cast<std::size_t>(model.layers), model);
   for (const std::string_view name : kLayerOptions) {
     const LaunchOption* option = find_option(options, name);
-    if (option == nullptr) continue;
+    if (option == nullptr || !has_experts(model)) continue;
     TPSIM_TRY(const std::vector<bool> said, expert_layers(*option, model.layers));
-    BlockShape dense = model;
-    dense.ffn_hidden = dense_ffn;
-    dense.experts = {};
-    std::vector<BlockShape> blocks;
-    for (const bool with : said) blocks.push_back(with ? BlockShape(model) : dense);
-    set_blocks(model, blocks);
-    return Ok{};
+    for (std::size_t i = 0; i < said.size(); ++i) {
+      if (said[i]) continue;
+      blocks[i].ffn_hidden = dense_ffn;
+      blocks[i].experts = {};
+    }
+    break;
   }
+  const LaunchOption* const windows = find_option(options, "--window-attn-skip-freq");
+  if (windows != nullptr && model.attention.window > 0) {
+    TPSIM_TRY(const std::vector<bool> said, layer_flags(*windows, model.layers));
+    for (std::size_t i = 0; i < said.size(); ++i) {
+      if (!said[i]) blocks[i].attention.window = 0;
+    }
+  }
+  set_blocks(model, blocks);
   return Ok{};
 }
 
@@ -265,7 +259,9 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   model.mlp = has_option(options, "--swiglu") || has_option(options, "--glu-activation")
                   ? MlpKind::kSwiglu
               : has_option(options, "--squared-relu") ? MlpKind::kReluSquared
+              : has_option(options, "--quick-geglu")  ? MlpKind::kClampedSwiglu
                                                       : MlpKind::kGelu;
+  model.mlp_limit = number_of<double>(options, "--activation-func-clamp-value", 0.0);
   const auto dense_ffn = number_of<std::int64_t>(options, "--ffn-hidden-size", usual_ffn(model));
   model.ffn_hidden = dense_ffn;
   read_attention(options, model);
@@ -277,8 +273,15 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   model.norm = rms ? NormKind::kRmsNorm : NormKind::kLayerNorm;
   model.norm_epsilon = number_of<double>(options, "--norm-epsilon", 1e-5);
   model.linear_bias = !has_option(options, "--disable-bias-linear");
-  model.attention.qkv_bias = has_option(options, "--add-qkv-bias");
-  model.attention.qk_norm = has_option(options, "--qk-layernorm") ? QkNorm::kHead : QkNorm::kNone;
+  // Biases of experts are planned, not trained.
+  const bool has_expert_biases = model.linear_bias && has_experts(model);
+  if (has_expert_biases) model.linear_bias = false;
+  model.experts.bias = model.experts.router.bias = model.mlp_bias = has_expert_biases;
+  model.attention.output_bias = has_expert_biases;
+  model.attention.qkv_bias = has_option(options, "--add-qkv-bias") || has_expert_biases;
+  const bool has_latents = model.attention.latent.kv_rank > 0;  // which have their own norms
+  model.attention.qk_norm =
+      has_option(options, "--qk-layernorm") && !has_latents ? QkNorm::kHead : QkNorm::kNone;
   model.tied_embedding = !has_option(options, "--untie-embeddings-and-output-weights");
   model.embedding_norm = has_option(options, "--embed-layernorm");
   model.residual_from_after_norm =
@@ -356,13 +359,6 @@ Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid)
   }
   TPSIM_TRY_STATUS(take_window(model, options));
   TPSIM_TRY_STATUS(take_special_options(model, options, unsaid));
-  for (const LaunchOption& option : options) {
-    if (!matches_any(option.name, kOfNamedModels)) continue;
-    if (unsaid == Unsaid::kIsNone) {
-      return other_model(fmt::format("{} describes only a part of the model", option.name));
-    }
-  }
-  std::erase_if(options, [](const auto& one) { return matches_any(one.name, kOfNamedModels); });
   return take_layer_kinds(model, options);
 }
 
@@ -381,7 +377,7 @@ void note_rare_shapes(const ModelSpec& model, Options& options, std::vector<std:
     return is_rare_shape(one.name) || says_layers ||
            std::any_of(std::begin(kRareSwitches), std::end(kRareSwitches), is_it) ||
            std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), is_it) ||
-           matches_any(one.name, kOfNamedModels) || is_special_option(one.name);
+           is_special_option(one.name);
   });
 }
 

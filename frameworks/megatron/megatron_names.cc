@@ -38,6 +38,12 @@ constexpr Renamed kRenamed[] = {
     {"--use-flash-attn-v2", "--use-flash-attn"},
     {"--use-flash-attn-triton", "--use-flash-attn"},
     {"--use-flash-attn-builder", "--use-flash-attn"},
+    {"--ds-sequence-parallel-size", "--context-parallel-size"},
+    {"--moe-expert-parallel-size", "--expert-model-parallel-size"},
+    {"--moe-train-capacity-factor", "--moe-expert-capacity-factor"},
+    {"--topk", "--moe-router-topk"},
+    {"--use-rms-norm", "--normalization", "RMSNorm"},
+    {"--no-tie-embed-logits", "--untie-embeddings-and-output-weights"},
 };
 
 // A log prints an argument with a value. `option` is the command-line option that causes this
@@ -158,11 +164,15 @@ void add_graphs(const PlanFile& file, LaunchOptions& out) {
   if (!whole_step && (graphs == 0 || graphs == kGraphsOfLayers || has_refused_scopes(graphs))) {
     return;
   }
-  out.add("--cuda-graph-impl", std::string(whole_step ? "local" : "transformer_engine"));
+  if (whole_step) {
+    out.add("--cuda-graph-impl", std::string("full_iteration"));
+    out.add("--no-check-for-nan-in-loss-and-grad");  // required by an assertion
+    return;
+  }
+  out.add("--cuda-graph-impl", std::string("transformer_engine"));
   std::string words = text_of(row_of(StackPart::kCudaGraphs), graphs);
   std::replace(words.begin(), words.end(), ',', ' ');
   out.add(kGraphScope, words);
-  if (whole_step) out.add("--no-check-for-nan-in-loss-and-grad");  // required by an assertion
 }
 
 // Adds the options for bf16 Adam moments, which require the distributed optimizer. Megatron-Bridge

@@ -42,8 +42,8 @@ bool taken_switch(Options& options, std::string_view name) {
   return is_on;
 }
 
-// Reads the options of Muon with five Newton-Schulz iterations.
-Status take_muon(Options& options, PartValues& parts) {
+// Reads SGD, and Muon with five Newton-Schulz iterations.
+Status take_optimizer(Options& options, PartValues& parts) {
   const std::string mode = taken_value(options, kMuonTpMode);
   const std::string steps = taken_value(options, "--muon-num-ns-steps");
   const bool is_split = taken_switch(options, "--use-layer-wise-distributed-optimizer");
@@ -52,6 +52,14 @@ Status take_muon(Options& options, PartValues& parts) {
   }
   const std::string optimizer = option_value(options, "--optimizer");
   const OptimizerRow* const row = optimizer_called(optimizer);
+  if (row != nullptr && row->kind == OptimizerKind::kSgd) {
+    const auto momentum = parse_number<double>(option_value(options, "--sgd-momentum", "0.9"));
+    drop_option(options, "--sgd-momentum");
+    drop_option(options, "--optimizer");
+    parts[StackPart::kOptimizerKind] = static_cast<std::int64_t>(
+        momentum != 0.0 ? OptimizerKind::kSgdMomentum : OptimizerKind::kSgd);
+    return Ok{};
+  }
   if (row == nullptr || row->kind != OptimizerKind::kMuon) return Ok{};
   const bool has_owners = is_split || optimizer == "dist_muon";
   if (!steps.empty() && steps != "5") {
@@ -116,11 +124,14 @@ Status take_offloaded_layers(Options& options, PartValues& parts) {
   return Ok{};
 }
 
-void add_muon(const PlanFile& file, LaunchOptions& out) {
+void add_optimizer(const PlanFile& file, LaunchOptions& out) {
   const auto stated = [&](StackPart part) { return file.parts.find(part); };
   const auto kind = stated(StackPart::kOptimizerKind), mode = stated(StackPart::kMuonTpMode);
-  if (kind != file.parts.end() && kind->second == static_cast<std::int64_t>(OptimizerKind::kMuon)) {
-    out.add("--optimizer", std::string(name_of(OptimizerKind::kMuon)));
+  const auto own =
+      kind == file.parts.end() ? OptimizerKind::kAdamW : static_cast<OptimizerKind>(kind->second);
+  if (own == OptimizerKind::kMuon) out.add("--optimizer", std::string(name_of(own)));
+  if (own == OptimizerKind::kSgdMomentum) {
+    out.add("--optimizer", std::string(name_of(OptimizerKind::kSgd)));
   }
   if (mode == file.parts.end()) return;
   out.add(kMuonTpMode, text_of(row_of(StackPart::kMuonTpMode), mode->second));
@@ -169,7 +180,7 @@ void add_offloaded_layers(std::int64_t layers, LaunchOptions& out) {
 
 void add_mechanisms(LaunchStack stack, const PlanFile& file, const StackSpec& software,
                     LaunchOptions& out) {
-  add_muon(file, out);
+  add_optimizer(file, out);
   add_loss(stack, software.parts.loss_head, out);
   add_offloaded_layers(software.parts.offload_layers, out);
   if (has_experts(file.model)) add_expert_buffers(software.parts, out);
@@ -200,7 +211,7 @@ PartValues shard_parts(const std::vector<LaunchOption>& options, const Plan& pla
 }
 
 Status take_mechanisms(std::vector<LaunchOption>& options, PartValues& parts) {
-  TPSIM_TRY_STATUS(take_muon(options, parts));
+  TPSIM_TRY_STATUS(take_optimizer(options, parts));
   TPSIM_TRY_STATUS(take_expert_buffers(options, parts));
   take_fsdp_dtypes(options, parts);
   if (!loss_parts(options).empty()) {  // read by parts_of_megatron()

@@ -48,9 +48,6 @@ constexpr YamlName kYamlNames[] = {
     {"use-flash-attention", "True", "use-flash-attn", "True"},
     {"transformer-engine", "False", "transformer-impl", "local"},
     {"transformer-engine", "True", ""},
-    {"fp8-hybrid", "True", "fp8-format", "hybrid"},
-    {"fp8-e4m3", "True", "fp8-format", "e4m3"},
-    {"fp8", "True", ""},
     {"ub-tp-comm-overlap", "True", "tp-comm-overlap", "True"},
     {"overlap-grad-sync", "True", "overlap-grad-reduce", "True"},
     {"overlap-param-sync", "True", "overlap-param-gather", "True"},
@@ -157,6 +154,20 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
   add_option("--" + name, value, command);
 }
 
+// Replaces the value of the switch `fp8` by the format that NeMo 1 states in other switches
+// (fp8_e4m3, fp8_hybrid). Without the switch, formats have no effect.
+std::vector<FlatSetting> with_fp8_format(std::vector<FlatSetting> settings) {
+  for (const char* const format : {"e4m3", "hybrid"}) {
+    const std::string key = fmt::format("model.fp8_{}", format);
+    const bool is_on = setting_value(settings, key) == "true";
+    for (FlatSetting& one : settings) {
+      if (is_on && one.key == "model.fp8" && one.value == "true") one.value = format;
+    }
+    std::erase_if(settings, [&](const FlatSetting& one) { return one.key == key; });
+  }
+  return settings;
+}
+
 // Whether the key states the Python class or function that creates a section.
 bool is_of_python(std::string_view key) {
   return key.ends_with(kMadeBy) || key.ends_with("_call_");
@@ -214,7 +225,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   // A configuration that a program has printed lists all settings, like a log.
   const bool is_dump = has_key(settings, fmt::format("model.{}", kMadeBy));
   TPSIM_TRY(const std::vector<FlatSetting> whole_settings,
-            with_precision(with_lists_joined(settings)));
+            with_precision(with_lists_joined(with_fp8_format(settings))));
   for (const FlatSetting& setting : whole_settings) {
     if (setting.value.empty() || is_of_python(setting.key)) continue;
     take_variable(setting, command);

@@ -74,6 +74,7 @@ constexpr NemoSection kNemoSections[] = {
      "overlap-moe-expert-parallel-comm delay-wgrad-compute tp-comm-overlap "
      "no-overlap-p2p-communication:overlap_p2p_comm"},
     {"checkpoint", "ckpt-format"},
+    {"rerun_state_machine", "no-check-for-nan-in-loss-and-grad:check_for_nan_in_loss"},
     {"dist", "use-megatron-fsdp use-tp-pp-dp-mapping"},
 };
 

@@ -1,5 +1,7 @@
 // NeMo Megatron-Bridge: writes and reads YAML that overrides a recipe.
 
+#include <algorithm>
+
 #include "core/base/text.h"
 #include "core/software/launched_models.h"
 #include "frameworks/launch/config_files.h"
@@ -67,17 +69,26 @@ JsonValue shape_of(const ModelSpec& model) {
   return shape;
 }
 
+// Whether most settings have names of Megatron-Bridge. Other programs have a section "train" too.
+bool has_bridge_names(const std::vector<FlatSetting>& settings) {
+  const auto known = std::count_if(settings.begin(), settings.end(), [](const FlatSetting& one) {
+    return has_nemo_key(list_of(one.key)) ||
+           is_set_aside(LaunchStack::kNemo, {std::string(list_of(one.key)), ""});
+  });
+  return 2 * known > std::ssize(settings);
+}
+
 class Nemo final : public Framework {
  public:
   Nemo() : Framework(LaunchStack::kNemo, Launcher::kNemo, std::string(kNemoYamlFile)) {}
 
-  bool supports_gpu(std::string_view device) const override { return !device.starts_with("AMD"); }
   std::optional<LaunchStack> alternative() const override {
     return LaunchStack::kMegatronLm;  // Megatron-Core too; its files support more models
   }
 
   bool detects_settings(const std::vector<FlatSetting>& settings) const override {
-    return is_of_bridge(settings) || has_key(settings, "model.tensor_model_parallel_size");
+    return has_key(settings, "model.tensor_model_parallel_size") ||
+           (is_of_bridge(settings) && has_bridge_names(settings));
   }
   Result<ImportedPlan> read(const std::vector<LaunchFile>& files,
                             const ImportInputs& inputs) const override {

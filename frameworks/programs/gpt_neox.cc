@@ -181,6 +181,10 @@ void derive_neox(ProgramSettings& settings, LeftSettings& left) {
   if (is_open) {
     settings.put("@global-batch", micro * replicas * settings.number("@accumulation", 1));
   }
+  if (micro == 0 && !settings.has("@global-batch")) {
+    settings.open.ask({"the file does not state the batch size per GPU",
+                       "--set train_micro_batch_size_per_gpu=N"});
+  }
   if (micro == 0 && settings.has("@global-batch") && replicas > 0) {
     settings.put("micro-batch-size",
                  std::max<std::int64_t>(1, settings.number("@global-batch", 1) /

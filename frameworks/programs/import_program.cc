@@ -7,7 +7,8 @@
 
 #include "core/base/text.h"
 #include "core/software/launch_rules.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
+#include "frameworks/huggingface/trainer_sharding.h"
 #include "frameworks/launch/programs.h"
 #include "frameworks/launch/shell_files.h"
 
@@ -230,33 +231,6 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
   return import_megatron(std::move(command), inputs);
 }
 
-// Applies tensor and context parallelism to a plan with FSDP, and predicts the plan with
-// torchtitan's stack.
-Status divide_model(ProgramSettings& settings, std::int64_t batch, ImportedPlan& imported) {
-  Plan& plan = imported.plan;
-  const std::int64_t tp = settings.number("@tp", 1);
-  const std::int64_t cp = settings.number("@cp", 1);
-  const std::int64_t gpus = plan.degrees.dp;
-  if (tp * cp == 1) return Ok{};
-  if (gpus % (tp * cp) != 0) {
-    return bad_input(
-        fmt::format("{} GPUs are not divisible by tensor {} x context {}", gpus, tp, cp), "",
-        fmt::format("state the number of GPUs: --gpus N, a multiple of {}", tp * cp));
-  }
-  const std::int64_t steps = plan.global_batch / std::max<std::int64_t>(1, plan.micro_batch * gpus);
-  plan.degrees.tp = tp;
-  plan.degrees.cp = cp;
-  plan.degrees.dp = gpus / (tp * cp);
-  const std::int64_t pass = plan.micro_batch * plan.degrees.dp;
-  plan.global_batch = pass * std::max<std::int64_t>(1, batch > 0 ? batch / pass : steps);
-  imported.stack = "torchtitan";
-  if (cp > 1) {
-    imported.notes.emplace_back(
-        "context parallelism is predicted as in torchtitan, with its exchange of keys and values");
-  }
-  return validate(plan, imported.model);
-}
-
 Result<ImportedPlan> as_trainer(ProgramSettings& settings, const LaunchCommand* by,
                                 const LaunchFile& file, ImportInputs inputs) {
   std::vector<FlatSetting> own = settings.of_framework();
@@ -269,13 +243,15 @@ Result<ImportedPlan> as_trainer(ProgramSettings& settings, const LaunchCommand* 
   if (const std::string* micro = settings.find("@micro-batch")) {
     own.push_back({"per_device_train_batch_size", *micro, 0});
   }
+  if (!inputs.model) inputs.model = settings.model;
   if (inputs.gpus == 0) inputs.gpus = settings.gpus();
   if (inputs.global_batch == 0) inputs.global_batch = settings.number("@global-batch", 0);
   TPSIM_TRY_STATUS(settings.open.status());
   const std::int64_t batch = inputs.global_batch;
   TPSIM_TRY(ImportedPlan plan, import_trainer(FlatReader(std::move(own)), file, inputs));
   if (by != nullptr) add_environment(*by, plan);
-  TPSIM_TRY_STATUS(divide_model(settings, batch, plan));
+  const ModelSplit split{settings.number("@tp", 1), settings.number("@cp", 1)};
+  TPSIM_TRY_STATUS(split_model(split, batch, plan));
   if (settings.is("@gradients", "bf16")) plan.plan.gradient_dtype = DType::kBFloat16;
   return plan;
 }
@@ -316,10 +292,7 @@ Status read_named(std::vector<FlatSetting>& settings, const LaunchCommand& comma
   std::vector<FlatSetting> all;
   for (const std::string& marked : command.configs) {
     const std::string name = without_marks(marked);
-    const auto written = command.files.find(plain_path(name));
-    std::optional<std::string> text;
-    if (written != command.files.end()) text = written->second;
-    if (!text) text = text_of_named(name, inputs);
+    auto text = text_of_named(name, inputs);
     if (!text) return not_there(name, path_of(file));
     TPSIM_TRY(const std::vector<FlatSetting> more, flat_settings({name, *std::move(text)}));
     for (const FlatSetting& one : more) {
@@ -354,11 +327,10 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
   std::map<std::string, std::string> given;
   for (const auto& [name, value] : inputs.given) {
     const std::string key = plain_key(name);
+    const auto is_of = [&](const auto& row) { return matches_any(key, row.key); };
     const bool is_own = has_key(settings, name) || names_setting(name) ||
-                        std::any_of(program.rows.begin(), program.rows.end(),
-                                    [&](const auto& row) { return matches_any(key, row.key); }) ||
-                        std::any_of(program.shared_rows.begin(), program.shared_rows.end(),
-                                    [&](const auto& row) { return matches_any(key, row.key); });
+                        std::any_of(program.rows.begin(), program.rows.end(), is_of) ||
+                        std::any_of(program.shared_rows.begin(), program.shared_rows.end(), is_of);
     if (is_own) given.emplace(name, value);
   }
   settings = with_values(std::move(settings), given);

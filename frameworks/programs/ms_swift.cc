@@ -4,9 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 
+#include "core/base/leading_number.h"
 #include "core/base/text.h"
+#include "frameworks/huggingface/adapter_settings.h"
 #include "frameworks/launch/programs.h"
 
 namespace tpsim {
@@ -35,25 +39,36 @@ constexpr std::string_view kSwiftOutside =
     "push_to_hub local_repo_path device_map max_memory rope_scaling_* init_* initialization "
     "perform_initialization use_cpu_initialization max_shard_size safe_serialization "
     "use_logits_to_keep gc_collect_after_offload merge_lora target_* lora_* modules_to_save "
-    "use_rslora use_dora load_args rollout_importance_sampling_* soft_* sync_ref_model cosine_* "
+    "use_rslora bnb_4bit_* load_args rollout_importance_sampling_* soft_* sync_ref_model cosine_* "
     "repetition_* vit_* aligner_lr freeze_vit freeze_aligner max_pixels min_pixels fps* image_* "
     "videos_* metric greater_is_better metric_for_best_model bridge_backend megatron_extra_kwargs "
     "language_model_only rlhf_config_* chosen_* rejected_* reference_free label_smoothing "
     "undesirable* off_policy_* top_entropy_quantile real_tau sapo_* fipo_* remove_unused_columns";
 
 constexpr LeftOver kSwiftRefused[] = {
-    {"tuner_type train_type sft_type", kAllWeights, "full"},
+    {"tuner_type train_type sft_type", kAllWeights, "full lora"},
     {"freeze_llm freeze_parameters freeze_parameters_ratio trainable_parameters", kAllWeights,
      "0.0 0. 0"},
-    {"quant_method quant_bits load_in_4bit load_in_8bit",
-     "tpsim models weights of 16 or 32 bits only"},
-    {"galore_* use_galore lisa_* lorap_*", kAllWeights},
+    {"quant_method", "tpsim models frozen weights of bitsandbytes only", "bnb"},
+    {"galore_* use_galore lisa_* lorap_* use_dora", kAllWeights, "false"},
     {"sequence_parallel_size", "tpsim models ms-swift's Trainer with data parallelism only", "1"},
+};
+
+constexpr ProgramSetting kSwiftAdapterRows[] = {
+    {"tuner_type train_type sft_type", "@tuner"},
+    {"lora_rank", "@part.lora_rank"},
+    {"lora_alpha", "@part.lora_alpha"},
+    {"lora_dropout", "@dropout"},
+    {"target_modules", "@targets"},
+    {"use_rslora", "@part.lora_scaling", "true", "rslora"},
+    {"use_rslora", "@part.lora_scaling", "false", "plain"},
+    {"quant_bits", "@bits"},
+    {"load_in_4bit", "@bits", "true", "4"},
+    {"load_in_8bit", "@bits", "true", "8"},
 };
 
 constexpr ProgramSetting kSwiftRows[] = {
     {"model model_id_or_path", "@model"},
-    {"tuner_type train_type sft_type", "@tuner"},
     {"torch_dtype", "bf16", "bfloat16", "true"},
     {"torch_dtype", "fp16", "float16", "true"},
     {"torch_dtype", "bf16", "float32", "false"},
@@ -79,7 +94,6 @@ constexpr ProgramSetting kSwiftRows[] = {
 constexpr ProgramSetting kSwiftMegatronRows[] = {
     {"model", "@model"},
     {"load mcore_model", "@load"},
-    {"tuner_type train_type", "@tuner"},
     {"torch_dtype", "bf16", "bfloat16", "true"},
     {"torch_dtype", "fp16", "float16", "true"},
     {"torch_dtype", "bf16", "float32", "false"},
@@ -118,10 +132,27 @@ void add_answers(ProgramSettings& settings) {
                   *kind));
 }
 
-void derive_swift(ProgramSettings& settings, LeftSettings& left) {
-  if (!settings.has("@tuner") && !settings.has("@refused")) {
-    left.refuse("tuner_type", "tuner_type: lora (the default)", kAllWeights);
+// swift/arguments/tuner_args.py: without a tuner LoRA of rank 8 in all linear layers is trained.
+void put_adapters_of_swift(ProgramSettings& settings, LeftSettings& left) {
+  const std::int64_t bits = settings.number("@bits", 0);
+  settings.put("@part.finetune", std::string(bits > 0 ? "qlora" : "lora"));
+  if (bits == 8) settings.put("@part.base_dtype", std::string("int8"));
+  if (!settings.has("@part.lora_rank")) settings.put("@part.lora_rank", 8);
+  const std::string* const dropout = settings.find("@dropout");
+  const double share = dropout == nullptr ? 0.05 : parse_number<double>(*dropout).value_or(0);
+  settings.put("@part.lora_dropout", std::llround(100 * share));
+  const std::string* const named = settings.find("@targets");
+  if (named == nullptr) return;
+  const std::optional<std::int64_t> targets = targets_of_modules(words_in(*named));
+  if (!targets) {
+    return left.refuse("target_modules", fmt::format("target_modules: {}", *named), kAllWeights);
   }
+  settings.put("@part.lora_targets", text_of(row_of(StackPart::kLoraTargets), *targets));
+}
+
+void derive_swift(ProgramSettings& settings, LeftSettings& left) {
+  const bool is_default = !settings.has("@tuner");
+  if (is_default || settings.is("@tuner", "lora")) put_adapters_of_swift(settings, left);
   add_answers(settings);
   const std::string* const kind = settings.find("@rlhf");
   if (kind != nullptr && matches_any(*kind, kPairs)) {
@@ -138,7 +169,8 @@ void derive_swift(ProgramSettings& settings, LeftSettings& left) {
                generates ? 1 : std::max<std::int64_t>(1, (kLeastBatch + ranks - 1) / ranks));
 }
 
-void derive_swift_megatron(ProgramSettings& settings, LeftSettings&) {
+void derive_swift_megatron(ProgramSettings& settings, LeftSettings& left) {
+  if (settings.is("@tuner", "lora")) put_adapters_of_swift(settings, left);
   for (const auto& [name, otherwise] :
        {std::pair{"@model", "@load"}, std::pair{"@length", "@seq"}}) {
     if (!settings.has(name) && settings.has(otherwise))
@@ -175,6 +207,7 @@ constexpr TrainingProgram kSwift[] = {
      .commands = "swift sft, swift pt, swift rlhf, swift.cli.sft, swift.cli.pt, swift.cli.rlhf",
      .settings = SettingsOf::kTrainer,
      .rows = kSwiftRows,
+     .shared_rows = kSwiftAdapterRows,
      .defaults = "per_device_train_batch_size=1 gradient_checkpointing=true bf16=true",
      .refused = std::span(kSwiftRefused).first(5),
      .outside = kSwiftOutside,
@@ -185,10 +218,11 @@ constexpr TrainingProgram kSwift[] = {
      .settings = SettingsOf::kMegatron,
      .stack = "megatron-core",
      .rows = kSwiftMegatronRows,
+     .shared_rows = kSwiftAdapterRows,
      .defaults = "micro-batch-size=1 global-batch-size=16 bf16=true attention-backend=flash "
                  "use-distributed-optimizer=true apply-rope-fusion=false attention-dropout=0 "
                  "hidden-dropout=0 moe-token-dispatcher-type=alltoall moe-grouped-gemm=true",
-     .refused = std::span(kSwiftRefused).first(2),
+     .refused = std::span(kSwiftRefused).first(4),
      .outside = kSwiftOutside,
      .keeps_rest = true,
      .derive = derive_swift_megatron},

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "formats/shell_words.h"
+#include "formats/shell_script.h"
 #include "frameworks/launch/programs.h"
 
 namespace tpsim {

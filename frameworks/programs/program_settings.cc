@@ -7,7 +7,7 @@
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/launch/command_words.h"
 #include "frameworks/launch/programs.h"
 
@@ -104,16 +104,14 @@ std::int64_t ProgramSettings::number(std::string_view name, std::int64_t fallbac
   const std::string* text = find(name);
   if (text == nullptr) return fallback;
   if (const auto unset = unset_name(*text)) {
-    if (unset->empty()) {
-      open.ask({fmt::format("{} is the output of a program, which tpsim does not run", name),
-                fmt::format("--set {}=N", name)});
-      return fallback;
-    }
-    open.ask({fmt::format("{} is not set in the script", *unset),
-              fmt::format("--set {}=N", unset->substr(1))});
+    open.ask({fmt::format("{} is {}", name, why_unset(*unset)), unset_remedy(*unset)});
     return fallback;
   }
   const auto value = parse_number<double>(*text);  // also "1e3"
+  const bool is_count = matches_any(name, "@gpus @nodes @gpus-per-node");
+  if (!value && is_count && !matches_any(in_lower_case(*text), "null none auto")) {
+    open.ask({fmt::format("the number of {} is '{}'", name.substr(1), *text), "--gpus N"});
+  }
   return value && *value >= 1 && *value <= kLargest ? static_cast<std::int64_t>(*value) : fallback;
 }
 
@@ -128,7 +126,7 @@ std::int64_t ProgramSettings::gpus() {
 std::int64_t ProgramSettings::replicas() {
   const std::int64_t ranks = number("tensor-model-parallel-size", 1) *
                              number("pipeline-model-parallel-size", 1) *
-                             number("context-parallel-size", 1);
+                             number("context-parallel-size", 1) * number("@cp", 1);
   return std::max<std::int64_t>(gpus() / std::max<std::int64_t>(1, ranks), gpus() > 0 ? 1 : 0);
 }
 
@@ -145,10 +143,10 @@ void ProgramSettings::put_micro_batch_of(std::int64_t tokens) {
 const std::vector<const TrainingProgram*>& all_programs() {
   static const std::vector<const TrainingProgram*> kAll = [] {
     std::vector<const TrainingProgram*> all;
-    for (const auto rows :
-         {swift_programs(), verl_programs(), openrlhf_programs(), slime_programs(),
-          primus_programs(), neox_programs(), torchtune_programs(), mlperf_programs(),
-          llama_factory_programs(), torchtitan_programs()}) {
+    for (const auto rows : {swift_programs(), verl_programs(), openrlhf_programs(),
+                            slime_programs(), primus_programs(), neox_programs(),
+                            torchtune_programs(), mlperf_programs(), llama_factory_programs(),
+                            torchtitan_programs(), flagscale_programs(), example_programs()}) {
       for (const TrainingProgram& one : rows) all.push_back(&one);
     }
     return all;

@@ -17,7 +17,8 @@ constexpr std::string_view kSlimeOutside =
     "group_rm num_rollout num_epoch num_steps_per_eval n_samples_per_eval_prompt balance_data "
     "balance_by_flops advantage_estimator use_kl_loss kl_* use_unbiased_kl entropy_coef eps_clip* "
     "use_tis tis_* use_rollout_* use_opsm opsm_* use_opd opd_* loss_type custom_loss_* ref_* "
-    "num_critic_only_steps critic_* disable_compute_* disable_grpo_* disable_rewards_* "
+    "allgather_cp check_weight_update_equal num_critic_only_steps critic_* disable_compute_* "
+    "disable_grpo_* disable_rewards_* "
     "normalize_advantages use_wandb wandb_* use_tensorboard tb_* log_* save_debug_* load_debug_* "
     "load_forge_* dump_details debug_* ci_* use_fault_tolerance train_env_vars "
     "train_memory_margin_bytes model_name hf_checkpoint_* data_source_path start_rollout_id "
@@ -65,6 +66,11 @@ void derive_slime(ProgramSettings& settings, LeftSettings&) {
   constexpr std::int64_t kUsualLength = 4096;  // Megatron's --seq-length, as set by slime
   std::int64_t length = settings.number("@context", stated);
   if (length == 0) length = settings.number("@seq", tokens > 0 ? tokens : kUsualLength);
+  // Samples are padded so that context- and tensor-parallel ranks have equal parts.
+  const std::int64_t cp = settings.number("context-parallel-size", 1);
+  const std::int64_t parts =
+      (cp > 1 ? 2 * cp : 1) * settings.number("tensor-model-parallel-size", 1);
+  length = (length + parts - 1) / parts * parts;
   settings.put("@length", length);
   if (settings.is("@dynamic", "true") && tokens > 0) {
     settings.put_micro_batch_of(tokens);

@@ -3,15 +3,19 @@
 // recipes/full_finetune_distributed.py and recipes/configs of pytorch/torchtune at bd2a0fc.
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "core/base/leading_number.h"
 #include "core/base/text.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/launch/programs.h"
 
 namespace tpsim {
 namespace {
 
 constexpr LeftOver kTuneRefused[] = {
-    {"model.lora_* model.quantize_base model.apply_lora_* model.use_dora", kAllWeights},
+    {"model.use_dora", kAllWeights},
+    {"model.apply_lora_to_output", kAllWeights, "false"},
     {"fsdp_cpu_offload", "tpsim models weights on the GPU only"},
     {"quantizer._component_", "tpsim models weights of 16 or 32 bits only"},
     {"enable_fp8_training", "tpsim models this recipe in bf16 or fp32 only"},
@@ -19,6 +23,12 @@ constexpr LeftOver kTuneRefused[] = {
 
 constexpr ProgramSetting kTuneRows[] = {
     {"model._component_", "@component"},
+    {"model.lora_rank", "@part.lora_rank"},
+    {"model.lora_alpha", "@part.lora_alpha"},
+    {"model.lora_dropout", "@dropout"},
+    {"model.lora_attn_modules*", "@attention-modules*"},
+    {"model.apply_lora_to_mlp", "@adapts-mlp"},
+    {"model.quantize_base", "@quantizes-base"},
     {"batch_size", "per_device_train_batch_size"},
     {"gradient_accumulation_steps", "gradient_accumulation_steps"},
     {"enable_activation_checkpointing", "gradient_checkpointing"},
@@ -30,6 +40,14 @@ constexpr ProgramSetting kTuneRows[] = {
     {"optimizer._component_", "optim", "torch.optim.adamw torch.optim.adam", "adamw_torch"},
     {"optimizer._component_", "optim", "bitsandbytes.optim.pagedadamw bitsandbytes.optim.adamw",
      "adamw_torch"},
+    // As torchao's, also for embeddings: only the Trainer keeps their moments in fp32.
+    {"optimizer._component_", "optim",
+     "bitsandbytes.optim.pagedadamw8bit bitsandbytes.optim.adamw8bit torchao.optim.adamw8bit "
+     "torchao.prototype.low_bit_optim.adamw8bit",
+     "adamw_torch_8bit"},
+    {"optimizer._component_", "optim",
+     "torchao.optim.adamw4bit torchao.prototype.low_bit_optim.adamw4bit", "adamw_torch_4bit"},
+    {"optimizer._component_", "optim", "torch.optim.sgd", "sgd"},
     {"optimizer._component_", "optim"},
     {"optimizer.fused", "@fused"},
     {"optimizer_in_bwd", "@steps-in-backward"},
@@ -53,14 +71,44 @@ constexpr std::string_view kTuneOutside =
     "rdzv_* standalone master_* config checkpoint_dir parallel_dims.* float8_recipe_name "
     "num_output_chunks collate_fn packed use_clean_* enable_fp8_training";
 
+// torchtune/modules/peft/lora.py. Adapters have the dtype of the model.
+void put_adapters(ProgramSettings& settings, bool quantizes) {
+  std::string targets;
+  const auto add = [&](std::string_view target) {
+    targets += fmt::format("{}{}", targets.empty() ? "" : ",", target);
+  };
+  for (const FlatSetting& one : settings.all()) {
+    if (!one.key.starts_with("@attention-modules")) continue;
+    for (const auto& [module, target] : {std::pair{"q_proj", "q_proj"},
+                                         {"k_proj", "k_proj"},
+                                         {"v_proj", "v_proj"},
+                                         {"output_proj", "o_proj"}}) {
+      if (one.value.find(module) != std::string::npos) add(target);
+    }
+  }
+  if (settings.is("@adapts-mlp", "true")) add("mlp");
+  settings.put("@part.finetune", std::string(quantizes ? "qlora" : "lora"));
+  settings.put("@part.lora_dtype", std::string("plan"));
+  if (!targets.empty()) settings.put("@part.lora_targets", targets);
+  if (const std::string* const dropout = settings.find("@dropout")) {
+    settings.put("@part.lora_dropout",
+                 std::llround(100 * parse_number<double>(*dropout).value_or(0)));
+  }
+}
+
 // Sets the catalogue's name of the model from its builder, such as
-// "torchtune.models.llama3_1.llama3_1_8b". Refuses adapters.
+// "torchtune.models.llama3_1.llama3_1_8b". Builders of adapters start with "lora_" or "qlora_".
 void put_model(ProgramSettings& settings, LeftSettings& left) {
   const std::string* const component = settings.find("@component");
   if (component == nullptr) return;
-  const std::string name = component->substr(component->find_last_of('.') + 1);
-  if (name.starts_with("lora_") || name.starts_with("qlora_") || name.starts_with("dora_")) {
+  std::string name = component->substr(component->find_last_of('.') + 1);
+  if (name.starts_with("dora_")) {
     left.refuse("model._component_", fmt::format("model._component_: {}", *component), kAllWeights);
+  }
+  const bool quantizes = name.starts_with("qlora_") || settings.is("@quantizes-base", "true");
+  if (name.starts_with("lora_") || name.starts_with("qlora_")) {
+    name.erase(0, name.find('_') + 1);
+    put_adapters(settings, quantizes);
   }
   settings.put("@model", name);
 }
@@ -70,7 +118,11 @@ void derive_tune(ProgramSettings& settings, LeftSettings& left) {
   const bool is_wide = settings.is("@dtype", "fp32 float32");
   settings.put("bf16", is_wide ? "false" : "true");
   if (!is_wide) {
-    settings.put("@part.optimizer_dtype", std::string("bf16"));
+    const std::string* const name = settings.find("optim");
+    const OptimizerRow* const row = name == nullptr ? nullptr : optimizer_called(*name);
+    if (row == nullptr || row->moment_bytes == 0) {
+      settings.put("@part.optimizer_dtype", std::string("bf16"));
+    }
     // With tensor or context parallelism the plan is predicted with torchtitan's stack, which
     // reduces gradients in fp32.
     const bool divides_model = settings.number("@tp", 1) * settings.number("@cp", 1) > 1;
@@ -142,7 +194,8 @@ constexpr TrainingProgram kTune[] = {
      .file_keys = "model._component_ tokenizer._component_ batch_size",
      .settings = SettingsOf::kTrainer,
      .rows = kTuneRows,
-     .defaults = "fsdp_version=2 @dtype=bf16",
+     // Its recipes never call set_requires_gradient_sync().
+     .defaults = "fsdp_version=2 @dtype=bf16 @part.gradient_sync=every_micro_batch",
      .refused = kTuneRefused,
      .outside = kTuneOutside,
      .expand = expand_tune,

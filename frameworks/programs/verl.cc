@@ -136,7 +136,7 @@ constexpr ProgramSetting kVerlSftRows[] = {
     {"data.max_length", "@length"},
     {"data.train_batch_size", "@global-batch"},
     {"data.micro_batch_size_per_gpu", "@micro-batch"},
-    {"data.micro_batch_size", "@micro-batch"},
+    {"data.micro_batch_size", "@micro-of-all"},  // until 2025
     {"data.use_dynamic_bsz", "@dynamic"},
     {"data.max_token_len_per_gpu", "@tokens"},
     {"model.enable_gradient_checkpointing", "gradient_checkpointing"},
@@ -162,7 +162,9 @@ void derive_actor(ProgramSettings& settings, std::int64_t replicas) {
   settings.put("@global-batch", batch);
   constexpr std::int64_t kUsualTokens = 16384;
   if (settings.is("@dynamic", "true")) {
-    settings.put_micro_batch_of(settings.number("@tokens", kUsualTokens));
+    // Context-parallel ranks share the tokens of a micro-batch.
+    const std::int64_t cp = settings.number("@cp", 1) * settings.number("context-parallel-size", 1);
+    settings.put_micro_batch_of(cp * settings.number("@tokens", kUsualTokens));
   } else if (settings.has("@micro")) {
     settings.put("@micro-batch", settings.number("@micro", 1));
   } else if (settings.has("@micro-of-all") && replicas > 0) {
@@ -204,6 +206,13 @@ void derive_verl_sft(ProgramSettings& settings, LeftSettings&) {
   if (settings.gpus() == 0 && settings.has("@stated-gpus")) {
     settings.put("@gpus", settings.number("@stated-gpus", 1) * settings.number("@stated-nodes", 1));
   }
+  if (settings.has("@micro-batch")) return;
+  constexpr std::int64_t kUsualMicro = 4;
+  const std::int64_t replicas = settings.gpus() / settings.number("@cp", 1);
+  const std::int64_t of_all = settings.number("@micro-of-all", 0);
+  settings.put("@micro-batch", of_all > 0 && replicas > 0
+                                   ? std::max<std::int64_t>(1, of_all / replicas)
+                                   : kUsualMicro);
 }
 
 constexpr TrainingProgram kVerl[] = {
@@ -230,7 +239,7 @@ constexpr TrainingProgram kVerl[] = {
      .settings = SettingsOf::kTrainer,
      .stack = "pytorch-fsdp",
      .rows = kVerlSftRows,
-     .defaults = "@length=1024 @global-batch=256 @micro-batch=4 gradient_checkpointing=true "
+     .defaults = "@length=1024 @global-batch=256 gradient_checkpointing=true "
                  "bf16=true fsdp_version=2 attn_implementation=flash_attention_2",
      .refused = kVerlRefused,
      .outside = kVerlOutside,

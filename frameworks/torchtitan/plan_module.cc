@@ -8,23 +8,25 @@
 
 #include "core/base/text.h"
 #include "frameworks/launch/launcher.h"
+#include "frameworks/torchtitan/titan_options.h"
 
 namespace tpsim {
 namespace {
 
-constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
 constexpr const char* kModule = "torchtitan_plan";
 constexpr std::string_view kStart = "<<'END_OF_MODULE'\n";
 constexpr std::string_view kEnd = "END_OF_MODULE\n";
 
 // Any name without a leading underscore is a function of the module: its changes. A dispatcher
-// comes before a precision, whose converter replaces it by one that pads tokens.
+// comes before a precision, whose converter replaces it by one that pads tokens. Attention comes
+// first.
 constexpr std::string_view kText = R"(import functools
 import importlib
 import sys
 
 from torchtitan.components import quantization as q
-from torchtitan.models.common.config_utils import make_token_dispatcher_config
+from torchtitan.models.common.attention import BaseAttention
+from torchtitan.models.common.config_utils import get_attention_config, make_token_dispatcher_config
 from torchtitan.models.common.moe import RoutedExperts
 
 LINEAR = ["attention", "delta_net", "shared_experts", "feed_forward"]
@@ -53,6 +55,10 @@ def _changed(names):
     experts = [found[1] for found in spec.model.traverse(RoutedExperts.Config)]
     compiles = "--compile.enable" in sys.argv
     for change in names:
+        if change in ("flex", "varlen"):
+            for found in spec.model.traverse(BaseAttention.Config):
+                found[1].inner_attention = get_attention_config(change)
+            continue
         if change in ("deepep", "hybridep"):
             for one in experts:
                 one.token_dispatcher = _dispatched(one, change)
@@ -77,9 +83,14 @@ constexpr std::array kPrecisionChanges = {
     PrecisionChange{Precision::kMxFp8, "mxfp8", "quantize.linear.mx"},
 };
 
-}  // namespace
+struct AttentionChange {
+  AttentionKernel kernel;
+  std::string_view change;  // backend of get_attention_config()
+};
+constexpr std::array kAttentionChanges = {AttentionChange{AttentionKernel::kFlex, "flex"},
+                                          AttentionChange{AttentionKernel::kFlash3, "varlen"}};
 
-Result<std::string> plan_changes(const PlanFile& file) {
+Result<std::string> changes_of_modules(const PlanFile& file) {
   std::string changes;
   const auto dispatcher = file.parts.find(StackPart::kDispatcher);
   if (has_experts(file.model) && dispatcher != file.parts.end()) {
@@ -87,7 +98,7 @@ Result<std::string> plan_changes(const PlanFile& file) {
     if (by == Dispatcher::kDeepEp || by == Dispatcher::kHybridEp) changes = name_of(by);
   }
   if (!changes.empty() && file.plan.degrees.ep == 1) {
-    return cannot_express(kStack,
+    return cannot_express(kTitanStack,
                           fmt::format("the {} dispatcher without expert parallelism", changes),
                           "its experts are then on one rank (torchtitan/models/common/moe.py): use "
                           "--dispatcher alltoall");
@@ -96,7 +107,7 @@ Result<std::string> plan_changes(const PlanFile& file) {
   for (const PrecisionChange& row : kPrecisionChanges) {
     if (file.plan.precision != row.precision) continue;
     if (is_deep) {
-      return cannot_express(kStack, "DeepEP with 8-bit experts",
+      return cannot_express(kTitanStack, "DeepEP with 8-bit experts",
                             "its 8-bit GEMMs need padded tokens, which DeepEP does not return "
                             "(torchtitan/components/quantization/utils.py:33): use --dispatcher "
                             "hybridep");
@@ -106,8 +117,22 @@ Result<std::string> plan_changes(const PlanFile& file) {
   }
   if (file.plan.precision != Precision::kNone || file.plan.fp8_param_gather) {
     return cannot_express(
-        kStack, fmt::format("precision {}", name_of(file.plan.precision)),
+        kTitanStack, fmt::format("precision {}", name_of(file.plan.precision)),
         "its recipes are fp8-current and mxfp8 (torchtitan/components/quantization)");
+  }
+  return changes;
+}
+
+}  // namespace
+
+Result<std::string> plan_changes(const PlanFile& file) {
+  TPSIM_TRY(std::string changes, changes_of_modules(file));
+  const auto kernel = file.parts.find(StackPart::kAttentionKernel);
+  for (const AttentionChange& row : kAttentionChanges) {
+    if (kernel == file.parts.end() || kernel->second != static_cast<std::int64_t>(row.kernel)) {
+      continue;
+    }
+    changes = fmt::format("{}{}{}", row.change, changes.empty() ? "" : "_", changes);
   }
   return changes;
 }
@@ -145,6 +170,10 @@ void take_plan_module(std::vector<LaunchOption>& options, PartValues& parts) {
     const std::string_view change = cut_off(rest, "_");
     for (const PrecisionChange& row : kPrecisionChanges) {
       if (change == row.change) options.push_back({"--model.converters", row.converter});
+    }
+    for (const AttentionChange& row : kAttentionChanges) {
+      if (change != row.change) continue;
+      parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(row.kernel);
     }
     const auto dispatcher = parse_value(row_of(StackPart::kDispatcher), change);
     if (dispatcher.ok()) parts[StackPart::kDispatcher] = *dispatcher;

@@ -8,6 +8,8 @@
 
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
+#include "core/software/launch_rules.h"
+#include "frameworks/launch/imported_plan.h"
 #include "frameworks/launch/megatron_options.h"
 #include "frameworks/torchtitan/titan_options.h"
 
@@ -168,6 +170,13 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
   const auto set = [&](StackPart part, std::string_view word) {
     parts[part] = parse_value(row_of(part), word).value();
   };
+  // Until May 2026 the loss was whole, context parallelism a ring, and attention PyTorch's
+  // scaled_dot_product_attention.
+  if (!counts_tokens(options) && !has_option(options, kTitanLossChunks)) {
+    set(StackPart::kLossHead, "eager");
+    set(StackPart::kCpCommType, "torch_ring");
+    set(StackPart::kAttentionKernel, "flash2");
+  }
   const std::string components = option_value(options, kComponents);
   const bool compiles_model = components.empty() || matches_any("model", components);
   if (compiles_model && has_any_option(options, {kTitanCompile, "--training.compile"})) {
@@ -209,8 +218,9 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
   return parts;
 }
 
-Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model,
-                                PartValues& parts, LeftSettings& left) {
+Result<Plan> plan_of_torchtitan(const ShellOptions& shell, ImportedPlan& result,
+                                LeftSettings& left) {
+  const ModelSpec& model = result.model;
   LaunchOptionReader in(shell.options);
   Plan plan;
   plan.attention = AttentionKind::kFlash;
@@ -219,7 +229,7 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
   plan.degrees.cp = in.integer("--parallelism.context_parallel_degree", 1);
   plan.degrees.pp =
       std::max<std::int64_t>(1, in.integer("--parallelism.pipeline_parallel_degree", 1));
-  read_data_parallel(in, shell.size, plan, parts);
+  read_data_parallel(in, shell.size, plan, result.parts);
   const std::int64_t experts = in.integer("--parallelism.expert_parallel_degree", 1);
   const std::int64_t cut = in.integer("--parallelism.expert_tensor_parallel_degree", 1);
   if (has_experts(model)) {
@@ -254,6 +264,12 @@ Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& mode
                         plan.degrees.dp, plan.degrees.tp, plan.degrees.pp, plan.degrees.cp,
                         gpu_count(plan), world),
             "data_parallel_shard_degree = -1 uses all GPUs that the other degrees leave");
+  }
+  if (titan_casts_nothing(plan)) {
+    plan.dtype = DType::kFloat32;
+    result.notes.emplace_back(
+        "torchtitan trains in fp32 here: with tensor or pipeline parallelism its mixed precision "
+        "takes effect only where weights are sharded");
   }
   TPSIM_TRY_STATUS(in.finish(left));
   TPSIM_TRY_STATUS(validate(plan, model));

@@ -8,7 +8,7 @@
 
 #include "core/model/model_spec.h"
 #include "formats/settings_text.h"
-#include "frameworks/launch/launch_stack.h"
+#include "frameworks/launch/imported_plan.h"
 
 namespace tpsim {
 

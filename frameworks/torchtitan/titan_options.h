@@ -7,10 +7,12 @@
 
 #include "core/scenario/plan_file.h"
 #include "frameworks/launch/launch_options.h"
+#include "frameworks/launch/launch_stack.h"
 #include "frameworks/launch/shell_files.h"
 
 namespace tpsim {
 
+inline constexpr LaunchStack kTitanStack = LaunchStack::kTorchTitan;
 inline constexpr const char* kTitanContext = "--training.max_context_length";
 inline constexpr const char* kTitanMicroTokens = "--training.num_tokens_per_microbatch_per_dp_rank";
 inline constexpr const char* kTitanStepTokens = "--training.num_tokens_per_train_step";
@@ -55,8 +57,9 @@ Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize
 void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq, ModelSpec& model);
 // Removes options that select an implementation: torch.compile, async tensor parallelism.
 PartValues take_torchtitan_parts(std::vector<LaunchOption>& options);
-// Converts options to a plan. Adds the shard group, which follows from the degrees, to `parts`.
-Result<Plan> plan_of_torchtitan(const ShellOptions& shell, const ModelSpec& model,
-                                PartValues& parts, LeftSettings& left);
+// Converts options to a plan of result.model. Adds the shard group, which follows from the degrees,
+// to result.parts.
+Result<Plan> plan_of_torchtitan(const ShellOptions& shell, ImportedPlan& result,
+                                LeftSettings& left);
 
 }  // namespace tpsim

@@ -10,7 +10,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "formats/settings_text.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/outside_settings.h"
@@ -175,10 +175,7 @@ std::optional<std::string> taken_config(std::vector<LaunchOption>& options) {
 // Imports the TOML file that the command names. Options of the command override its settings.
 Result<ImportedPlan> import_named(const std::string& name, const LaunchCommand& command,
                                   const LaunchFile& file, const ImportInputs& inputs) {
-  const auto written = command.files.find(plain_path(name));
-  std::optional<std::string> text;
-  if (written != command.files.end()) text = written->second;
-  if (!text) text = text_of_named(name, inputs);
+  auto text = text_of_named(name, inputs);
   if (!text) return not_there(name, path_of(file));
   TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings({name, *std::move(text)}));
   settings = with_todays_places(std::move(settings));
@@ -227,10 +224,11 @@ Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
     }
   }
   result.parts = take_torchtitan_parts(shell.options);
+  leave_out_savings(shell.options, result);
   count_sequences(shell.options, result.model.seq);
   take_titan_choices(shell.options, inputs.keeps_seq, result.model);
   result.outside = take_outside(LaunchStack::kTorchTitan, shell.options, *inputs.left);
-  TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result.model, result.parts, *inputs.left));
+  TPSIM_TRY(result.plan, plan_of_torchtitan(shell, result, *inputs.left));
   return result;
 }
 
@@ -248,12 +246,12 @@ Result<ImportedPlan> import_torchtitan_command(LaunchCommand command, const Laun
   result.model = *inputs.model;
   result.parts = take_torchtitan_parts(command.options);
   take_plan_module(command.options, result.parts);
+  leave_out_savings(command.options, result);
   count_sequences(command.options, result.model.seq);
   take_titan_choices(command.options, inputs.keeps_seq, result.model);
   result.outside = take_outside(LaunchStack::kTorchTitan, command.options, *inputs.left);
   TPSIM_TRY(const LaunchSize size, size_of(command, inputs));
-  TPSIM_TRY(result.plan,
-            plan_of_torchtitan({size, command.options}, result.model, result.parts, *inputs.left));
+  TPSIM_TRY(result.plan, plan_of_torchtitan({size, command.options}, result, *inputs.left));
   add_environment(command, result);
   return result;
 }

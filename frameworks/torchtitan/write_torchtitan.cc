@@ -12,8 +12,6 @@
 namespace tpsim {
 namespace {
 
-constexpr LaunchStack kStack = LaunchStack::kTorchTitan;
-
 // Options in which versions of torchtitan differ.
 struct TitanVersion {
   std::string_view commit;
@@ -112,9 +110,8 @@ const char* checkpointing_word(Recompute recompute) {
 }
 
 bool chunks_loss(const PlanFile& file) {
-  constexpr auto kWhole = static_cast<std::int64_t>(LossHead::kEager);
-  return part_of(file, StackPart::kLossHead, kWhole) ==
-         static_cast<std::int64_t>(LossHead::kChunked);
+  constexpr auto kChunks = static_cast<std::int64_t>(LossHead::kChunked);
+  return part_of(file, StackPart::kLossHead, kChunks) == kChunks;
 }
 
 bool has_part(const PlanFile& file, StackPart part, std::string_view word) {
@@ -151,7 +148,7 @@ void add_titan_parts(const PlanFile& file, LaunchOptions& out) {
   add_optimizer(file, out);
   const bool has_load = file.parts.contains(StackPart::kExpertLoad);
   if (has_experts(file.model) && has_load)
-    out.add(kTitanBalanced);  // held_settings.cc: the only load
+    out.add(kTitanBalanced);  // held_settings.txt: the only load
 }
 
 // Returns the first limit of torchtitan that depends on the machine or the parts.
@@ -160,25 +157,31 @@ Status check_titan_parts(const PlanFile& file, std::int64_t shards) {
   const bool is_graphed = part_of(file, StackPart::kCudaGraphs) != 0;
   const TitanVersion& version = version_for(file.model);
   if (is_graphed && !version.captures_graphs) {
-    return cannot_express(kStack, fmt::format("CUDA graphs of {}", file.model.name),
+    return cannot_express(kTitanStack, fmt::format("CUDA graphs of {}", file.model.name),
                           fmt::format("the last version that trains it ({}) captures none: use "
                                       "--cuda-graph-scope none",
                                       version.commit));
   }
   if (is_graphed && degrees.pp * degrees.ep > 1) {
-    return cannot_express(kStack, "CUDA graphs with a pipeline or expert parallelism",
+    return cannot_express(kTitanStack, "CUDA graphs with a pipeline or expert parallelism",
                           "torchtitan captures neither: use --cuda-graph-scope none");
   }
   if (has_experts(file.model) && shards * degrees.cp * degrees.tp % degrees.ep != 0) {
-    return cannot_express(kStack,
+    return cannot_express(kTitanStack,
                           fmt::format("ep {} over {} ranks that shard weights", degrees.ep,
                                       shards * degrees.cp * degrees.tp),
                           "ep must divide shard degree x cp x tp: use another --shard-group");
   }
+  if (has_part(file, StackPart::kAttentionKernel, "flash3") && degrees.cp * degrees.pp > 1) {
+    return cannot_express(kTitanStack,
+                          "attention kernel flash3 with context or pipeline parallelism",
+                          "its varlen attention has neither (torchtitan/models/common/decoder.py:"
+                          "176): use --attention-kernel flex");
+  }
   const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
   if (overlap == TpOverlap::kUserbuffers && degrees.tp > 1 &&
       part_of(file, StackPart::kCompile) == 0) {
-    return cannot_express(kStack, "async tensor parallelism without torch.compile",
+    return cannot_express(kTitanStack, "async tensor parallelism without torch.compile",
                           "torchtitan requires it (config/configs.py:307): add --compile on");
   }
   return Ok{};
@@ -188,13 +191,13 @@ Status check_titan_parts(const PlanFile& file, std::int64_t shards) {
 
 Result<LaunchOptions> torchtitan_settings(const PlanFile& file, const LaunchSize& size) {
   const Plan& plan = file.plan;
-  TPSIM_TRY_STATUS(check_launch_rules(kStack, file));
+  TPSIM_TRY_STATUS(check_launch_rules(kTitanStack, file));
   const std::int64_t shards = shard_degree(file, size);
   TPSIM_TRY_STATUS(check_titan_parts(file, shards));
   TPSIM_TRY(const std::string changes, plan_changes(file));
   const TitanVersion& version = version_for(file.model);
   if (!changes.empty() && !version.has_routed_experts) {
-    return cannot_express(kStack, fmt::format("{} of {}", changes, file.model.name),
+    return cannot_express(kTitanStack, fmt::format("{} of {}", changes, file.model.name),
                           fmt::format("tpsim cannot write them for the last version that trains it "
                                       "({})",
                                       version.commit));

@@ -160,7 +160,7 @@ void draw_details(Ui& ui, Rect rect) {
   const auto draw = [&](Rect body) {
     draw_tabs(ui, body);
     if (ui.state.detail == DetailTab::kMeasured) return draw_measured(ui, body);
-    if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table shows why.");
+    if (!ui.views.a) return no_plan_state(ui, body);
     if (ui.views.a->error) return no_prediction(ui, body);
     if (ui.state.detail == DetailTab::kBreakdown) return draw_breakdown(ui, body, *ui.views.a);
     if (!ui.views.b || ui.views.b->error) {

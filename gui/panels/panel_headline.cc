@@ -69,6 +69,7 @@ std::vector<Line> lines_of(const Ui& ui, float width) {
     }
   };
   add(ui.fonts.bold, ui.colors.text, answer.use);
+  add(ui.fonts.small, ui.colors.text, answer.cost);
   add(ui.fonts.small, ui.colors.text, answer.limits);
   add(ui.fonts.small, ui.colors.warn, answer.assumed);
   add(ui.fonts.small, ui.colors.dim, answer.others);

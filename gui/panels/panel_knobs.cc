@@ -219,9 +219,11 @@ void draw_knobs(Ui& ui, Rect rect) {
   const std::vector<PlannedRun>& plans = ui.views.found.plans;
   const bool is_best = ui.views.a && !plans.empty() && ui.views.a->plan == plans.front().plan;
   const bool fits = ui.views.a && !ui.views.a->error && fits_in_memory(ui.views.a->predicted);
+  const bool is_opened = ui.views.a && ui.state.choice.around == ui.views.a->plan;
   const std::string note = ui.views.a && ui.views.a->error ? "cannot run"
                            : !fits                         ? "does not fit"
                            : is_best                       ? "best plan"
+                           : is_opened                     ? "opened plan"
                                                            : "edited";
   card(ui, "Plan", rect, ui.views.a ? note : "", [&](Rect body) {
     if (!ui.views.scenario) {

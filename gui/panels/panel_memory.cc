@@ -175,7 +175,7 @@ void draw_bars(Ui& ui, Rect body) {
 
 void draw_memory(Ui& ui, Rect rect) {
   card(ui, "Memory by stage", rect, note_of(ui.views), [&](Rect body) {
-    if (!ui.views.a) return empty_state(ui, body, "No plan yet", "The plan table shows why.");
+    if (!ui.views.a) return no_plan_state(ui, body);
     if (ui.views.a->error) return no_prediction(ui, body);
     draw_bars(ui, body);
   });

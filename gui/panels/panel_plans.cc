@@ -1,10 +1,12 @@
 // The plan table: all plans found, sortable and filterable. Plans that tie with the best are
 // marked.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 
 #include "core/base/numbers.h"
 #include "core/base/text.h"
@@ -44,8 +46,8 @@ void draw_variants(Ui& ui, const ShownTable& table, const TableRow& row, const s
   ImGui::SetCursorScreenPos(at);
   draw_number(ui, ui.fonts.body, ui.colors.accent, text);
   if (!clicked) return;
-  std::set<LayoutKey>& opened = ui.state.table.opened;
-  const LayoutKey& key = table.groups[row.layout].key;
+  std::set<ParallelDegrees>& opened = ui.state.table.opened;
+  const ParallelDegrees& key = table.groups[row.layout].key;
   if (opened.erase(key) == 0) opened.insert(key);
 }
 
@@ -208,19 +210,24 @@ void draw_stop(Ui& ui, Rect body) {
   }
 }
 
-// Draws the counts: "12 layouts · 431 plans of 65,536 · no room for TFLOP/s, extras".
+// Draws the counts: "12 layouts · 431 plans of 65,536", or "12 layouts · 431 plans · 2 columns
+// hidden". Clauses that do not fit are left out. A tooltip has all of them, and names the columns.
 void draw_count(Ui& ui, Rect body, const ShownTable& table) {
-  std::size_t plans = 0;
-  for (const LayoutGroup& group : table.groups) plans += group.variants.size();
-  std::string text = fmt::format(
-      "{} · {} plans of {}", counted_text(static_cast<std::int64_t>(table.groups.size()), "layout"),
-      count_text(static_cast<std::int64_t>(plans)), count_text(ui.views.found.considered));
-  if (!table.hidden.empty()) {
-    text += " · no room for " +
-            joined_text(table.hidden, ", ", [](const std::string& one) { return one; });
+  std::int64_t plans = 0;
+  for (const LayoutGroup& group : table.groups) plans += std::ssize(group.variants);
+  std::string text = fmt::format("{} · {}", counted_text(std::ssize(table.groups), "layout"),
+                                 counted_text(plans, "plan"));
+  std::string whole = text + " of " + count_text(ui.views.found.considered);
+  if (table.hidden.empty()) {
+    text = whole;
+  } else {
+    text += fmt::format(" · {} hidden", counted_text(std::ssize(table.hidden), "column"));
+    whole += fmt::format(" · no room for {}", fmt::join(table.hidden, ", "));
   }
   const std::string unknown = unknown_filter_word(ui.state.table.filter);
-  if (!unknown.empty()) text = fmt::format("'{}' is not a condition and is ignored", unknown);
+  if (!unknown.empty()) {
+    text = whole = fmt::format("'{}' is not a condition and is ignored", unknown);
+  }
   if (ui.views.is_stopped) text = "search stopped · " + text;
   const ImVec2 at{body.min.x + ui.px(52), body.min.y - ui.px(22.5F)};
   const float stop = has_stop(ui) ? kStopWidth + 6 : 0;
@@ -231,7 +238,7 @@ void draw_count(Ui& ui, Rect body, const ShownTable& table) {
   const Rect area{at, {at.x + room, at.y + ui.fonts.small->FontSize}};
   note_area(ui, "count of plans", area);
   if (ImGui::IsMouseHoveringRect(area.min, area.max) && ImGui::IsWindowHovered()) {
-    tooltip(ui, text.c_str());
+    tooltip(ui, whole.c_str());
   }
 }
 

@@ -235,9 +235,7 @@ void draw_scatter(Ui& ui, Rect rect) {
                                              : fmt::format("{} hidden · slower than {} × the best",
                                                            cloud.hidden, kSlowest);
   card(ui, "Time and memory", rect, found.plans.empty() ? "" : note, [&](Rect body) {
-    if (found.plans.empty()) {
-      return empty_state(ui, body, "No plan to show", "The plan table shows why.");
-    }
+    if (found.plans.empty()) return no_plan_state(ui, body);
     const Plot plot = axes_of(ui, body, found.plans, cloud);
     draw_tie_band(ui, plot);
     ImGui::PushClipRect(plot.area.min, {plot.area.max.x + 1, plot.area.max.y + 1}, true);

@@ -32,18 +32,21 @@ struct Track {
 
   float lane_top(std::size_t lane) const {
     const std::size_t stage = lane / 2;  // lanes alternate: compute, transfers
-    const float top = area.min.y + stage_height * static_cast<float>(stage);
+    const float top = std::round(area.min.y + stage_height * static_cast<float>(stage));
     return lane % 2 == 0 ? top : top + compute_height();
   }
   float lane_height(std::size_t lane) const {
-    return lane % 2 == 0 ? compute_height() : stage_height - gap() - compute_height();
+    if (lane % 2 == 0) return compute_height();
+    return std::max(0.0F, std::round(stage_height - gap() - compute_height()));
   }
   float gap() const { return stage_height > 7 ? 2.0F : stage_height > 4 ? 1.0F : 0.0F; }
   float compute_height() const {
     const float usable = stage_height - gap();
-    return usable > 8 ? std::round(usable * 0.78F) : usable;
+    return std::max(1.0F, std::round(usable > 8 ? usable * 0.78F : usable));
   }
 };
+
+int pixels(float height) { return static_cast<int>(std::round(height)); }
 
 TimelineWindow window_of(const TimelineState& state, double step, float width) {
   TimelineWindow window{state.begin, state.end > 0 ? state.end : step, width};
@@ -74,13 +77,14 @@ void draw_time_axis(const Ui& ui, Rect rect, const TimelineWindow& window, float
 void draw_rects(const Ui& ui, const Track& track, const std::vector<TimelineRect>& rects) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   for (const TimelineRect& rect : rects) {
-    const float top = track.lane_top(rect.lane);
-    const float left = track.area.min.x + rect.left;
-    // Adjacent spans of equal color are separated by one pixel.
-    const float right =
-        track.area.min.x + (rect.right - rect.left > 3 ? rect.right - 1 : rect.right);
-    list->AddRectFilled({left, top}, {right, top + track.lane_height(rect.lane)},
-                        ui.ink(rect.color));
+    const float height = track.lane_height(rect.lane), lane = track.lane_top(rect.lane);
+    const float top = lane + height * rect.top, bottom = lane + height * rect.bottom;
+    const float left = track.area.min.x + rect.left, right = track.area.min.x + rect.right;
+    list->AddRectFilled({left, top}, {right, bottom}, ui.ink(rect.color));
+    if (right - left > 3) {  // a line in a lighter shade separates spans of equal color
+      list->AddRectFilled({right - 1, top}, {right, bottom},
+                          ui.ink(mix(rect.color, ui.colors.panel, 0.4)));
+    }
   }
 }
 
@@ -242,7 +246,8 @@ void draw_ruler(const Ui& ui, Rect area, const TimelineWindow& window) {
 void draw_track(Ui& ui, const Track& track, Rgba mark, const char* name, float left) {
   std::vector<TimelineRect> rects;
   lay_out_timeline(track.view->timeline, track.view->index, track.window, mask_of(ui, track.view),
-                   {ui.colors.span, ui.colors.panel}, rects);
+                   {ui.colors.span, ui.colors.panel},
+                   {pixels(track.lane_height(0)), pixels(track.lane_height(1))}, rects);
   draw_rects(ui, track, rects);
   draw_names(ui, track, rects);
   draw_stage_names(ui, track, left);

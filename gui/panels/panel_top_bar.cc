@@ -75,6 +75,7 @@ bool combo(Ui& ui, const char* name, float width, const std::vector<Option>& opt
       "##combo", preview.c_str(), ImGuiComboFlags_HeightLarge | ImGuiComboFlags_NoArrowButton);
   if (!is_open) {
     note_item(ui, name);
+    if (preview != shown) hover_help(ui, shown.c_str());
     const Rect box{ImGui::GetItemRectMin(), ImGui::GetItemRectMax()};
     put_text(ui, ui.fonts.small, {box.max.x - ui.px(6), box.min.y + ui.px(5)}, ui.colors.dim, "▼",
              Align::kRight);

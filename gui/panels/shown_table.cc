@@ -145,7 +145,7 @@ std::string text_in(const Ui& ui, const ShownTable& table, const TableRow& row,
       return row.plan == 0 ? "best" : loss_text(run.predicted.step, best.step);
     case TableColumnId::kVariants:
       if (row.variants < 2) return row.variants == 1 ? "1" : "";
-      return fmt::format("{} {}", ui.state.table.opened.contains(layout_of(run.plan)) ? "−" : "+",
+      return fmt::format("{} {}", ui.state.table.opened.contains(run.plan.degrees) ? "−" : "+",
                          count_text(static_cast<std::int64_t>(row.variants)));
     default: return cell_text(run, column, table.scale);
   }

@@ -179,6 +179,13 @@ float plan_chip(const Ui& ui, ImVec2 at, Rgba color, const char* name, Align ali
   return width;
 }
 
+void no_plan_state(const Ui& ui, Rect rect) {
+  if (ui.views.is_searching) {
+    return empty_state(ui, rect, "Searching…", "The plans appear as soon as they are known.");
+  }
+  empty_state(ui, rect, "No plan yet", "The plan table shows why.");
+}
+
 void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::string& remedy) {
   const float width = std::min(rect.width() - ui.px(24), ui.px(460));
   const auto wrapped_height = [&](ImFont* font, const std::string& text) {

@@ -28,12 +28,23 @@ std::string tokens_text(double tokens) {
                         : fmt::format("{:g} B", tokens / 1e9);
 }
 
-std::string cost_text(const RunCost& cost) {
+// Returns an amount with three digits that are not zero, since its interval is wide.
+std::string money_text(double usd) {
+  const double unit = std::pow(10, std::max(0.0, std::floor(std::log10(usd)) - 2));
+  return count_text(std::llround(std::round(usd / unit) * unit));
+}
+
+// Texts of unknown length have a line from the start, so that panels below do not move.
+std::string cost_text(const PlanView& view) {
+  const RunCost& cost = view.cost;
+  if (!fits_in_memory(view.predicted)) return "";
   if (!cost.missing.empty()) return fmt::format("The cost is unknown: {}.", cost.missing);
-  if (cost.tokens <= 0) return "";
+  if (cost.tokens <= 0) return "Time and cost of a whole run: being predicted.";
   const double days = cost.wall.value() / 86'400;
-  return fmt::format("{} tokens: {:.{}f} days, {} USD.", tokens_text(cost.tokens), days,
-                     days < 100 ? 1 : 0, count_text(std::llround(cost.usd)));
+  return fmt::format("{} tokens: {:.{}f} days, {} USD (90 %: {} to {}) with {}, at {}.",
+                     tokens_text(cost.tokens), days, days < 100 ? 1 : 0, money_text(cost.usd),
+                     money_text(cost.usd_low), money_text(cost.usd_high),
+                     counted_text(cost.spare_nodes, "spare node"), cost.price);
 }
 
 // Returns a sentence that compares the plan with the best plan; empty for the best plan.
@@ -43,7 +54,7 @@ std::string rank_text(const Views& views, const PlanView& view) {
   const Seconds best = plans.front().predicted.step;
   const Seconds step = view.predicted.step;
   if (step < best) return "";
-  return fmt::format(" Not the best plan: {}, P(faster than the best) {}.", loss_text(step, best),
+  return fmt::format("Not the best plan: {}, P(faster than the best) {}. ", loss_text(step, best),
                      chance_text(probability_faster(step, best)));
 }
 
@@ -56,21 +67,21 @@ std::string use_text(const Views& views, const PlanView& view) {
                                                  scaled_text(p.step_high, scale), scale.unit)
                                    : std::string("…");
   const bool is_best = !views.found.plans.empty() && views.found.plans.front().plan == view.plan;
-  std::string text = fmt::format("{} {}: {} {} a step (90 %: {}), MFU {}, {} of {} GiB, P(OOM) {}.",
-                                 !fits     ? "Does not fit:"
-                                 : is_best ? "Use"
-                                           : "Plan A:",
-                                 plan_text(view.plan), scaled_text(p.step, scale), scale.unit,
-                                 interval, percent_text(p.mfu), gib_text(p.peak),
-                                 gib_text(p.capacity), chance_text(p.p_oom));
-  if (!fits) return text;
-  if (const std::string cost = cost_text(view.cost); !cost.empty()) text += " " + cost;
-  return text + rank_text(views, view);
+  return fmt::format("{} {}: {} {} a step (90 %: {}), MFU {}, {} of {} GiB, P(OOM) {}.",
+                     !fits     ? "Does not fit:"
+                     : is_best ? "Use"
+                               : "Plan A:",
+                     plan_text(view.plan), scaled_text(p.step, scale), scale.unit, interval,
+                     percent_text(p.mfu), gib_text(p.peak), gib_text(p.capacity),
+                     chance_text(p.p_oom));
 }
 
 std::string share_text(double share) { return fmt::format("+{:.0f} %", 100 * share); }
 
-std::string assumed_text(const PlanView& view) {
+std::string assumed_text(const Views& views, const PlanView& view) {
+  if (!view.has_interval) {
+    return views.unstated == Unstated{} ? "" : "Unstated inputs: their effect is being predicted.";
+  }
   std::string text;
   for (const OpenChoice& one : view.assumed.open) {
     std::string name(name_of(one.input));
@@ -84,9 +95,11 @@ std::string assumed_text(const PlanView& view) {
                             share_text(view.assumed.half_width_all_stated));
 }
 
-// Returns a sentence about the next best layouts and the best layout without pipeline.
-std::string others_text(const Views& views) {
+// Returns sentences about the rank of the plan, the next best layouts and the best layout without
+// pipeline.
+std::string others_text(const Views& views, const PlanView& view) {
   const std::vector<PlannedRun>& plans = views.found.plans;
+  if (views.is_searching && (views.is_stale || plans.empty())) return "Other layouts: searching…";
   if (views.is_stale || plans.empty()) return "";
   const std::vector<LayoutGroup> groups = layout_groups(plans, TableState());
   const Prediction& best = plans.front().predicted;
@@ -106,8 +119,12 @@ std::string others_text(const Views& views) {
     add(groups[i], is_first_without ? "without pipeline: " : "");
     has_no_pipeline = has_no_pipeline || lacks_pipeline;
   }
-  if (!text.empty()) return "Other layouts: " + text + ".";
-  return views.found.is_complete ? "No other layout fits." : "";
+  if (!text.empty()) {
+    text = "Other layouts: " + text + ".";
+  } else if (views.found.is_complete) {
+    text = "No other layout fits.";
+  }
+  return fits_in_memory(view.predicted) ? rank_text(views, view) + text : text;
 }
 
 std::string limits_text(const SearchLimits& limits) {
@@ -154,24 +171,31 @@ std::string setup_text(const Views& views, const PlanView& view) {
 }
 
 Result<RunCost> predicted_cost(const Catalogue& catalogue, const std::string& cluster,
-                               const Scenario& scenario, const Plan& plan, double tokens) {
-  TPSIM_TRY(const Assumptions assumptions,
-            load_assumptions(catalogue, assumptions_name_of(cluster)));
+                               const Scenario& scenario, const PlannedRun& run, double tokens) {
+  TPSIM_TRY(
+      const Assumptions assumptions,
+      load_assumptions(catalogue, assumptions_name_of(catalogue, cluster, scenario.profile.name)));
   CampaignRequest request;
   request.tokens = tokens;
-  TPSIM_TRY(const Campaign campaign, plan_campaign(scenario, plan, request, assumptions));
+  request.widen = [&](PlannedRun& predicted) { predicted = run; };
+  TPSIM_TRY(const Campaign campaign, plan_campaign(scenario, run.plan, request, assumptions));
   RunCost cost;
   cost.tokens = tokens;
   cost.wall = campaign.time.wall();
   cost.usd = campaign.cost.usd;
+  cost.usd_low = campaign.usd_of(campaign.wall_low);
+  cost.usd_high = campaign.usd_of(campaign.wall_high);
+  cost.spare_nodes = campaign.spare_nodes;
+  const auto& price = assumptions.values[static_cast<std::size_t>(Assumption::kPrice)];
+  cost.price = assumption_text(row_of(Assumption::kPrice), price.value) + " a GPU, " + price.source;
   return cost;
 }
 
 }  // namespace
 
 RunCost run_cost(const Catalogue& catalogue, const std::string& cluster, const Scenario& scenario,
-                 const Plan& plan, double tokens) {
-  Result<RunCost> cost = predicted_cost(catalogue, cluster, scenario, plan, tokens);
+                 const PlannedRun& run, double tokens) {
+  Result<RunCost> cost = predicted_cost(catalogue, cluster, scenario, run, tokens);
   if (cost.ok()) return std::move(cost).value();
   RunCost none;
   none.missing = cost.error().message;
@@ -182,10 +206,11 @@ Answer answer_of(const Views& views) {
   Answer answer;
   if (!views.a || views.a->error) return answer;
   answer.use = use_text(views, *views.a);
+  answer.cost = cost_text(*views.a);
   answer.setup = setup_text(views, *views.a);
   answer.limits = limits_text(views.found.choice.limits);
-  answer.assumed = assumed_text(*views.a);
-  answer.others = others_text(views);
+  answer.assumed = assumed_text(views, *views.a);
+  answer.others = others_text(views, *views.a);
   return answer;
 }
 

@@ -2,7 +2,6 @@
 // This header contains plain values; gui/views/views.h computes results from them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -61,15 +60,11 @@ enum class TableColumnId : std::uint8_t {
   kVariants
 };
 
-// Parallel degrees that identify a layout: tp, pp, dp, cp, ep, etp. Variants differ in other
-// settings.
-using LayoutKey = std::array<std::int64_t, 6>;
-
 struct TableState {
   TableColumnId sorted_by = TableColumnId::kStep;
   bool ascending = true;
-  std::string filter;          // "tp=4 mb<=2 flash"
-  std::set<LayoutKey> opened;  // layouts whose variants are shown
+  std::string filter;                // "tp=4 mb<=2 flash"
+  std::set<ParallelDegrees> opened;  // layouts whose variants are shown
   friend bool operator==(const TableState&, const TableState&) = default;
 };
 

@@ -28,7 +28,9 @@ Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choic
   }
   TPSIM_TRY(chosen.node_gbps, node_gbps_of(catalogue, choice));
   chosen.stack_assumed = choice.stack.empty() || choice.stack_is_assumed;
-  chosen.network_assumed = choice.cluster_is_assumed && chosen.node_gbps == 0;
+  // `tpsim simulate` assumes a cluster only for models that have a usual one.
+  const bool can_assume = choice.opened_model || chosen.model.usual.cluster == choice.cluster;
+  chosen.network_assumed = choice.cluster_is_assumed && can_assume && chosen.node_gbps == 0;
   app::ScenarioRequest request{.file = std::move(chosen), .predicts = false};
   if (choice.seq > 0) request.seq = choice.seq;
   request.ignore_stack_limits = choice.ignores_stack_limits;

@@ -77,6 +77,7 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   }
   const Answer answer = answer_of(views);
   add("answer.use", answer.use);
+  add("answer.cost", answer.cost);
   add("answer.setup", answer.setup);
   add("answer.assumed", answer.assumed);
   add("answer.others", answer.others);

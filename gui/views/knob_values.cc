@@ -38,8 +38,10 @@ std::vector<std::int64_t> words_of(const SettingRow& row) {
 std::vector<std::int64_t> usual_numbers(const PartRow& row, const Scenario& scenario,
                                         const Plan& plan) {
   if (row.kind == FieldKind::kWordOrRatio) return {1000, 1100, 1250, 1500, 2000, 3000, 4000};
-  const std::int64_t most =
-      row.part == StackPart::kOffloadLayers ? scenario.model.layers : gpu_count(plan);
+  constexpr std::int64_t kMostRank = 512;
+  const std::int64_t most = row.part == StackPart::kOffloadLayers ? scenario.model.layers
+                            : is_of_adapters(row.part)            ? kMostRank
+                                                                  : gpu_count(plan);
   std::vector<std::int64_t> numbers;
   for (std::int64_t n = 1; n <= std::min(most, row.most); n *= 2) numbers.push_back(n);
   return numbers;
@@ -88,8 +90,8 @@ std::vector<KnobValue> part_values(const PartRow& row, const Scenario& scenario,
     values.push_back({value, std::string(word.word), ""});
   }
   std::vector<std::int64_t> numbers;
-  const bool takes_numbers =
-      row.kind == FieldKind::kWordOrRatio || row.kind == FieldKind::kWordOrCount;
+  const bool takes_numbers = row.kind == FieldKind::kWordOrRatio ||
+                             row.kind == FieldKind::kWordOrCount || row.kind == FieldKind::kNumber;
   if (takes_numbers) numbers = usual_numbers(row, scenario, plan);
   const auto is_listed = [&](std::int64_t number) {
     return std::any_of(values.begin(), values.end(),

@@ -8,12 +8,21 @@
 namespace tpsim::gui {
 namespace {
 
+// Whether `tpsim simulate --model NAME` without --cluster assumes the cluster of the file.
+bool is_usual_cluster(const ViewComputer& computer, const PlanFile& file) {
+  return file.model.usual.cluster == file.cluster && computer.cluster()->profile == file.profile;
+}
+
 // Returns the argument of `tpsim simulate` that selects the model: --model NAME if the catalogue
-// has the model, else the opened plan file.
+// has the model, else the opened plan file. An opened file is also named if only the file states
+// that its cluster is an assumption.
 Result<std::string> model_words(const ViewComputer& computer, const PlanFile& file,
                                 const AppState& state) {
   if (!state.choice.opened_model) return "--model " + shell_quoted(state.choice.model);
-  if (computer.is_in_catalogue(file.model)) return "--model " + shell_quoted(file.model.name);
+  const bool needs_file = file.network_assumed && !is_usual_cluster(computer, file);
+  if (computer.is_in_catalogue(file.model) && (!needs_file || state.opened_file.empty())) {
+    return "--model " + shell_quoted(file.model.name);
+  }
   if (!state.opened_file.empty()) return shell_quoted(state.opened_file);
   return bad_input("the model is neither in the catalogue nor in an opened plan file",
                    file.model.name, "save the plan, then predict it with tpsim simulate plan.json");
@@ -23,10 +32,13 @@ Result<std::string> model_words(const ViewComputer& computer, const PlanFile& fi
 
 Error no_plan() { return bad_input("no plan is selected", "", "select a plan first"); }
 
-std::string command_of(const PlanFile& file, const std::string& model, bool states_stack) {
-  std::string text = fmt::format("tpsim simulate {} --cluster {} --profile {}", model,
-                                 shell_quoted(file.cluster), shell_quoted(file.profile));
-  if (states_stack) text += " --stack " + shell_quoted(file.stack);
+std::string command_of(const PlanFile& file, const std::string& model) {
+  std::string text = "tpsim simulate " + model;
+  if (!file.network_assumed) {
+    text += fmt::format(" --cluster {} --profile {}", shell_quoted(file.cluster),
+                        shell_quoted(file.profile));
+  }
+  if (!file.stack_assumed) text += " --stack " + shell_quoted(file.stack);
   if (file.node_gbps > 0) text += fmt::format(" --node-gbps {}", file.node_gbps);
   text +=
       fmt::format(" --seq {} --attention-dropout {}", file.model.seq, file.model.attention_dropout);
@@ -45,10 +57,15 @@ std::string command_of(const PlanFile& file, const std::string& model, bool stat
 }
 
 Result<std::string> shown_command(const ViewComputer& computer, const AppState& state) {
-  const auto file = computer.plan_file();
+  auto file = computer.plan_file();
   if (!file) return no_plan();
   TPSIM_TRY(const std::string model, model_words(computer, *file, state));
-  return command_of(*file, model, !file->stack_assumed);
+  const bool names_file = model == shell_quoted(state.opened_file);
+  file->network_assumed &= names_file || is_usual_cluster(computer, *file);
+  std::string command = command_of(*file, model);
+  if (state.choice.ignores_stack_limits) command += " --ignore-stack-limits";
+  if (!computer.fits()) command += " --allow-oom";
+  return command;
 }
 
 }  // namespace tpsim::gui

@@ -13,12 +13,13 @@ namespace tpsim::gui {
 Error no_plan();
 
 // Returns the command that predicts this plan. `model` selects the model: "--model NAME", or a plan
-// file. If `states_stack` is false the command omits --stack, so that the cluster's stack is used
-// and reported as an assumption.
-std::string command_of(const PlanFile& file, const std::string& model, bool states_stack = true);
+// file. The command omits the stack, and the cluster with its profile, if the file marks them as
+// assumed: `tpsim simulate` then assumes the same and reports it.
+std::string command_of(const PlanFile& file, const std::string& model);
 
-// Returns the command that predicts plan A of the window, with the same step time and interval.
-// Returns an error without a plan, or if neither the catalogue nor a file has its model.
+// Returns the command that predicts plan A of the window, with the same step time and interval, and
+// that succeeds. Returns an error without a plan, or if neither the catalogue nor a file has its
+// model.
 Result<std::string> shown_command(const ViewComputer& computer, const AppState& state);
 
 }  // namespace tpsim::gui

@@ -166,9 +166,10 @@ void draw_lanes(Drawing& out, Area area, const Timeline& timeline, double second
   const TimelineIndex index = index_of(timeline);
   const double width = area.right - area.left;
   std::vector<TimelineRect> rects;
-  lay_out_timeline(timeline, index, {0, seconds, width}, {}, {colors().span, colors().panel},
+  lay_out_timeline(timeline, index, {0, seconds, width}, {}, {colors().span, colors().panel}, {},
                    rects);
   const double stage_height = (area.bottom - area.top) / static_cast<double>(timeline.stages);
+  const double height = stage_height * 0.86;
   std::map<std::string, std::pair<Rgba, std::vector<double>>> by_color;
   for (const TimelineRect& rect : rects) {
     if (rect.lane % 2 == 1) continue;  // transfers are too thin to draw
@@ -176,8 +177,8 @@ void draw_lanes(Drawing& out, Area area, const Timeline& timeline, double second
     const double y = area.top + stage_height * static_cast<double>(stage);
     auto& [ink, numbers] = by_color[hex(rect.color)];
     ink = rect.color;
-    numbers.insert(numbers.end(),
-                   {area.left + rect.left, y, rect.right - rect.left, stage_height * 0.86});
+    numbers.insert(numbers.end(), {area.left + rect.left, y + height * rect.top,
+                                   rect.right - rect.left, height * (rect.bottom - rect.top)});
   }
   for (auto& [name, rects_of] : by_color) out.rects(std::move(rects_of.second), rects_of.first);
 }

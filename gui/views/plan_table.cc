@@ -126,17 +126,12 @@ std::vector<std::size_t> shown_plans(const std::vector<PlannedRun>& plans,
   return shown;
 }
 
-LayoutKey layout_of(const Plan& plan) {
-  const ParallelDegrees& d = plan.degrees;
-  return {d.tp, d.pp, d.dp, d.cp, d.ep, d.etp};
-}
-
 std::vector<LayoutGroup> layout_groups(const std::vector<PlannedRun>& plans,
                                        const TableState& table) {
-  std::map<LayoutKey, std::size_t> places;
+  std::map<ParallelDegrees, std::size_t> places;
   std::vector<LayoutGroup> groups;
   for (const std::size_t i : shown_plans(plans, table)) {
-    const auto [place, is_new] = places.emplace(layout_of(plans[i].plan), groups.size());
+    const auto [place, is_new] = places.emplace(plans[i].plan.degrees, groups.size());
     if (is_new) groups.push_back({place->first, i, {}});
     LayoutGroup& group = groups[place->second];
     group.best = std::min(group.best, i);

@@ -14,11 +14,9 @@ namespace tpsim::gui {
 // "sp", "1f1b".
 std::vector<std::size_t> shown_plans(const std::vector<PlannedRun>& plans, const TableState& table);
 
-LayoutKey layout_of(const Plan& plan);
-
 // A layout in the table: all plans with these degrees that satisfy the filter.
 struct LayoutGroup {
-  LayoutKey key{};
+  ParallelDegrees key{};
   std::size_t best = 0;               // index of the fastest variant
   std::vector<std::size_t> variants;  // indices, in the order of the table, with the best
 };

@@ -6,10 +6,13 @@
 #include <cctype>
 
 #include "core/base/numbers.h"
+#include "core/plan/step_term.h"
 #include "gui/views/breakdown.h"
 
 namespace tpsim::gui {
 namespace {
+
+constexpr Seconds kRounding(1e-9);  // of spans to picoseconds, and more
 
 std::string work_text(const PlanView& view, const TimelineSpan& span) {
   const auto stage = static_cast<std::size_t>(span.stage);
@@ -21,10 +24,20 @@ std::string work_text(const PlanView& view, const TimelineSpan& span) {
   std::string text = fmt::format("\n\n{} blocks", chunk.blocks);
   if (chunk.is_first) text += " and the embedding";
   if (chunk.is_last) text += " and the head";
-  for (const StepTerm term : kWorkTerms) {
-    const Seconds time = phase.work[term];
+  const auto add = [&](StepTerm term, Seconds time) {
     if (time.value() > 0) text += fmt::format("\n{}  {}", time_text(time), plain(name_of(term)));
+  };
+  // The rest of the span is the gather of inputs from another stage, and wait for the host.
+  Seconds left = to_seconds(span.end - span.begin);
+  for (const StepTerm term : kWorkTerms) {
+    add(term, phase.work[term]);
+    left -= phase.work[term];
   }
+  const bool receives = (span.kind == SpanKind::kForward && !chunk.is_first) ||
+                        (span.kind == SpanKind::kBackward && !chunk.is_last);
+  const Seconds gather = receives ? std::min(left, view.costs.transfer.gather) : Seconds();
+  add(StepTerm::kTransfer, gather);
+  if (left - gather > kRounding) add(StepTerm::kHostWait, left - gather);
   return text;
 }
 

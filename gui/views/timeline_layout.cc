@@ -1,6 +1,7 @@
 #include "gui/views/timeline_layout.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tpsim::gui {
 namespace {
@@ -15,40 +16,70 @@ Rgba faded_color(const TimelineColors& colors, std::size_t kind) {
   return mix(colors.span[kind], colors.background, 0.8);
 }
 
-// Merges spans narrower than a pixel into one rectangle. Its color is that of the span kind with
-// the most time, because a mixed color would not be in the legend.
-class Merge {
+// The spans narrower than a pixel of a lane, pixel by pixel. Kinds are stacked in height by their
+// shares of the pixel's time, highlighted spans above faded ones.
+class Column {
  public:
-  void add(std::uint32_t span, double left, double right, SpanKind kind, bool is_faded) {
-    if (count_ == 0) left_ = left;
-    right_ = right;
-    span_ = count_ == 0 ? span : kManySpans;
-    ++count_;
-    // Highlighted spans determine the color even if faded spans take more time.
-    (is_faded ? faded_ : lit_)[static_cast<std::size_t>(kind)] += std::max(right - left, 1e-6);
-  }
-  bool is_empty() const { return count_ == 0; }
-  double left() const { return left_; }
-  double right() const { return right_; }
+  Column(std::uint32_t lane, const TimelineColors& colors, int rows,
+         std::vector<TimelineRect>& rects)
+      : lane_(lane), colors_(colors), rows_(rows), rects_(rects) {}
 
-  void flush(std::uint32_t lane, const TimelineColors& colors, std::vector<TimelineRect>& rects) {
-    if (count_ == 0) return;
-    const auto lit = std::max_element(lit_.begin(), lit_.end());
-    const auto faded = std::max_element(faded_.begin(), faded_.end());
-    const Rgba color = *lit > 0
-                           ? colors.span[static_cast<std::size_t>(lit - lit_.begin())]
-                           : faded_color(colors, static_cast<std::size_t>(faded - faded_.begin()));
-    const double width = std::max(1.0, right_ - left_);
-    rects.push_back(
-        {static_cast<float>(left_), static_cast<float>(left_ + width), lane, span_, color});
-    *this = Merge();
+  // Adds a span, or its part in this pixel and its part in the next one.
+  void add(double left, double right, SpanKind kind, bool is_faded) {
+    const std::size_t part = static_cast<std::size_t>(kind) + (is_faded ? kSpanKindCount : 0);
+    while (left < right) {
+      const double pixel = std::floor(left), end = std::min(right, pixel + 1);
+      if (pixel >= right_) begin(pixel);
+      pixels_[part] += end - left;
+      left = end;
+    }
   }
+
+  // Draws the pixel, up to a wide span that begins at `end`.
+  void flush(double end) {
+    const double width = std::min(end, right_) - left_;
+    double used = 0;
+    for (std::size_t part = 0; part < pixels_.size() && width > 0; ++part) {
+      if (pixels_[part] == 0) continue;
+      const double share = pixels_[part] / width;
+      double height = std::min(share, 1 - used);
+      if (rows_ > 0) {
+        const double wanted = pixels_[part] * rows_ + owed_[part];
+        height = std::clamp(std::round(wanted / width) / rows_, 0.0, 1 - used);
+        owed_[part] = wanted - height * rows_ * width;
+      }
+      const std::size_t kind = part % kSpanKindCount;
+      const Rgba color = part < kSpanKindCount ? colors_.span[kind] : faded_color(colors_, kind);
+      if (height > 0) {
+        rects_.push_back({static_cast<float>(left_), static_cast<float>(left_ + width),
+                          static_cast<float>(used), static_cast<float>(used + height), lane_,
+                          kManySpans, color});
+      }
+      used += height;
+    }
+    pixels_ = {};
+    right_ = left_;
+  }
+
+  // The next pixel begins after a wide span that ends at `end`.
+  void skip_to(double end) { skipped_ = end; }
 
  private:
-  int count_ = 0;
-  double left_ = 0, right_ = 0;
-  std::array<double, kSpanKindCount> lit_{}, faded_{};  // pixels by span kind
-  std::uint32_t span_ = 0;
+  void begin(double pixel) {
+    flush(pixel);
+    left_ = std::max(pixel, skipped_);
+    right_ = pixel + 1;
+  }
+
+  static constexpr std::size_t kParts = 2 * std::size_t{kSpanKindCount};  // highlighted, then faded
+
+  std::uint32_t lane_;
+  const TimelineColors& colors_;
+  int rows_;
+  std::vector<TimelineRect>& rects_;
+  double left_ = 0, right_ = 0, skipped_ = 0;
+  std::array<double, kParts> pixels_{};  // of each kind
+  std::array<double, kParts> owed_{};    // area that rounding has left out
 };
 
 // Returns the first span of a lane that ends after `seconds`. The ends in a lane are sorted:
@@ -82,12 +113,13 @@ TimelineIndex index_of(const Timeline& timeline) {
 
 void lay_out_timeline(const Timeline& timeline, const TimelineIndex& index,
                       const TimelineWindow& window, const SpanMask& mask,
-                      const TimelineColors& colors, std::vector<TimelineRect>& rects) {
+                      const TimelineColors& colors, std::array<int, 2> rows,
+                      std::vector<TimelineRect>& rects) {
   const double scale = window.width / (window.end - window.begin);
   for (std::size_t l = 0; l < index.lanes.size(); ++l) {
     const std::vector<std::uint32_t>& lane = index.lanes[l];
     const auto lane_id = static_cast<std::uint32_t>(l);
-    Merge merge;
+    Column column(lane_id, colors, rows[l % 2], rects);
     for (std::size_t i = first_ending_after(timeline, lane, window.begin); i < lane.size(); ++i) {
       const TimelineSpan& span = timeline.spans[lane[i]];
       const double begin = begin_of(span);
@@ -95,22 +127,18 @@ void lay_out_timeline(const Timeline& timeline, const TimelineIndex& index,
       const double left = std::max(0.0, (begin - window.begin) * scale);
       const double right = std::min(window.width, (end_of(span) - window.begin) * scale);
       const bool is_faded = !mask.empty() && !mask[lane[i]];
-      const auto kind = static_cast<std::size_t>(span.kind);
-      const Rgba color = is_faded ? faded_color(colors, kind) : colors.span[kind];
-      // A span of at least one pixel gets its own rectangle. Narrower spans are merged until they
-      // fill a pixel.
-      if (right - left >= 1.0) {
-        merge.flush(lane_id, colors, rects);
-        rects.push_back(
-            {static_cast<float>(left), static_cast<float>(right), lane_id, lane[i], color});
+      if (right - left < 1.0) {
+        column.add(left, right, span.kind, is_faded);
         continue;
       }
-      if (!merge.is_empty() && (left - merge.right() >= 1.0 || right - merge.left() > 1.5)) {
-        merge.flush(lane_id, colors, rects);
-      }
-      merge.add(lane[i], left, right, span.kind, is_faded);
+      column.flush(left);
+      column.skip_to(right);
+      const auto kind = static_cast<std::size_t>(span.kind);
+      const Rgba color = is_faded ? faded_color(colors, kind) : colors.span[kind];
+      rects.push_back(
+          {static_cast<float>(left), static_cast<float>(right), 0, 1, lane_id, lane[i], color});
     }
-    merge.flush(lane_id, colors, rects);
+    column.flush(window.width);
   }
 }
 

@@ -2,8 +2,9 @@
 // so that the layout can be tested and timed.
 //
 // Each stage has a lane for compute, and a thin lane below for overlapped transfers. The first
-// visible span is found by binary search. Spans narrower than a pixel are merged into one
-// rectangle, so that a frame has at most lanes x pixels rectangles.
+// visible span is found by binary search. A pixel that has only parts of narrower spans is divided
+// in height by their shares of its time, so that the area of each kind is its time, and a frame has
+// at most lanes x pixels x kinds rectangles.
 #pragma once
 
 #include <array>
@@ -38,8 +39,9 @@ inline constexpr std::uint32_t kManySpans = 0xFFFFFFFF;
 
 struct TimelineRect {
   float left = 0, right = 0;  // pixels from the window's left edge
+  float top = 0, bottom = 1;  // shares of the lane's height
   std::uint32_t lane = 0;
-  std::uint32_t span = 0;  // index into the timeline's spans; kManySpans if merged
+  std::uint32_t span = 0;  // index into the timeline's spans; kManySpans if narrower than a pixel
   Rgba color;
 };
 
@@ -51,10 +53,13 @@ struct TimelineColors {
   Rgba background;  // faded spans are mixed with this color
 };
 
-// Appends to `rects` the rectangles of all visible lanes.
+// Appends to `rects` the rectangles of all visible lanes. `rows`: height of a lane of compute and
+// of transfers in whole pixels, to which heights are rounded so that errors cancel along a lane; 0:
+// heights are not rounded.
 void lay_out_timeline(const Timeline& timeline, const TimelineIndex& index,
                       const TimelineWindow& window, const SpanMask& mask,
-                      const TimelineColors& colors, std::vector<TimelineRect>& rects);
+                      const TimelineColors& colors, std::array<int, 2> rows,
+                      std::vector<TimelineRect>& rects);
 
 // Returns the span of a lane at a time; kManySpans if there is none.
 std::uint32_t span_at(const Timeline& timeline, const TimelineIndex& index, std::size_t lane,

@@ -192,7 +192,8 @@ void ViewComputer::add_cost(PlanView* view, double tokens) const {
   if (view == nullptr || view->error || !view->has_interval) return;
   const bool is_known = view->cost.tokens == tokens || !view->cost.missing.empty();
   if (is_known || !fits_in_memory(view->predicted)) return;
-  view->cost = run_cost(catalogue_, views_.names.cluster, *view->scenario, view->plan, tokens);
+  view->cost = run_cost(catalogue_, views_.names.cluster, *view->scenario,
+                        {view->plan, view->predicted}, tokens);
 }
 
 std::shared_ptr<PlanView> ViewComputer::view_of(const Plan& plan,
@@ -224,6 +225,8 @@ std::optional<PlanFile> ViewComputer::plan_file() const {
                   views_.unstated.software,
                   views_.unstated.network};
 }
+
+bool ViewComputer::fits() const { return a_ && fits_in_memory(a_->predicted); }
 
 bool ViewComputer::is_in_catalogue(const ModelSpec& model) const {
   Result<ModelSpec> own = catalogue_.load_model(model.name);

@@ -50,10 +50,13 @@ MeasuredRuns read_measured_runs(const std::string& file);
 
 // Predicted cost of a training run with one plan.
 struct RunCost {
-  double tokens = 0;         // length of the training run; 0: not computed yet
-  Seconds wall;              // elapsed time with checkpoints, failures and downtime
-  double usd = 0;            // price of the reserved GPU-hours
-  std::string missing = {};  // reason why the cost is unknown; empty if known
+  double tokens = 0;  // length of the training run; 0: not computed yet
+  Seconds wall;       // elapsed time with checkpoints, failures and downtime
+  // Price of the reserved GPU-hours, and at both ends of the step's 90 % interval.
+  double usd = 0, usd_low = 0, usd_high = 0;
+  std::int64_t spare_nodes = 0;  // included in the price
+  std::string price;             // "2 USD/h, judgement: rented for about 1.5 to 4 USD"
+  std::string missing = {};      // reason why the cost is unknown; empty if known
 };
 
 // A plan with its prediction and timeline.
@@ -117,6 +120,8 @@ class ViewComputer {
 
   // Returns plan A as a plan file, as used by Save, Export and the command line.
   std::optional<PlanFile> plan_file() const;
+  // Whether plan A fits in memory, by the rule of `tpsim simulate`.
+  bool fits() const;
   // Whether the catalogue has this model under its name. Sequence length and attention dropout may
   // differ, since command-line options state them.
   bool is_in_catalogue(const ModelSpec& model) const;

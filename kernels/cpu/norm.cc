@@ -116,7 +116,7 @@ void compute(const HeadNormBackward& op, CpuState& state) {
     }
     dx.store(first, cols);
   });
-  add_doubles(dgain, op.dgain, scratch);
+  if (op.dgain.defined()) add_doubles(dgain, op.dgain, scratch);
 }
 
 void compute(const NormForward& op, CpuState& state) {
@@ -170,7 +170,7 @@ void compute(const NormBackward& op, CpuState& state) {
     dgain.row_done();
     dbias.row_done();
   }
-  dgain.add_to(op.dgain, scratch);
+  if (op.dgain.defined()) dgain.add_to(op.dgain, scratch);
   if (op.dbias.defined()) dbias.add_to(op.dbias, scratch);
 }
 

@@ -8,6 +8,26 @@ void MetaDevice::download(const Tensor&, std::span<std::byte> to) {
   std::fill(to.begin(), to.end(), std::byte{0});
 }
 
+Program TraceRecorder::take() {
+  is_taken_ = true;
+  return std::move(program_);
+}
+
+TraceRecorder::Position TraceRecorder::position() const {
+  return {program_.ops.size(), program_.collectives.size(), program_.allocations.size(),
+          program_.events.size()};
+}
+
+void TraceRecorder::rewind(const Position& to) {
+  const auto keep = [](auto& records, std::size_t count) {
+    records.erase(records.begin() + static_cast<std::ptrdiff_t>(count), records.end());
+  };
+  keep(program_.ops, to.ops);
+  keep(program_.collectives, to.collectives);
+  keep(program_.allocations, to.allocations);
+  keep(program_.events, to.events);
+}
+
 void TraceRecorder::append(ProgramEvent::Kind kind, std::size_t index) {
   program_.events.push_back({kind, static_cast<std::uint32_t>(index)});
 }
@@ -35,6 +55,7 @@ void TraceRecorder::allocated(std::uint32_t id, const AllocationRecord& record) 
 }
 
 void TraceRecorder::freed(std::uint32_t id) {
+  if (is_taken_) return;
   TPSIM_CHECK(id < allocation_of_id_.size(), "freed before it was allocated");
   append(ProgramEvent::Kind::kFree, allocation_of_id_[id]);
 }

@@ -28,6 +28,14 @@ class TraceRecorder final : public Recorder {
   void freed(std::uint32_t id) override;
 
   const Program& program() const { return program_; }
+  // Returns the program. Later events are not recorded.
+  Program take();
+  // A point in the program. rewind() drops what was recorded after it.
+  struct Position {
+    std::size_t ops = 0, collectives = 0, allocations = 0, events = 0;
+  };
+  Position position() const;
+  void rewind(const Position& to);
   // Index of the next event. Two marks delimit a part of the program.
   std::size_t mark() const { return program_.events.size(); }
 
@@ -35,6 +43,7 @@ class TraceRecorder final : public Recorder {
   void append(ProgramEvent::Kind kind, std::size_t index);
 
   Program program_;
+  bool is_taken_ = false;
   std::vector<std::uint32_t> allocation_of_id_;
 };
 

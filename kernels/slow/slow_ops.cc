@@ -88,7 +88,7 @@ void compute_slowly(const NormBackward& op, const SlowMemory& memory) {
     }
     for (Index c = 0; c < n; ++c) {
       const double slope = dy[row * n + c];
-      dgain[c] += slope * xhat(c);
+      if (dgain != nullptr) dgain[c] += slope * xhat(c);
       if (dbias != nullptr) dbias[c] += slope;
       dx[row * n + c] = rstd[row] * (slope * (gain[c] + offset) - g - xhat(c) * g_xhat) +
                         (residual != nullptr ? residual[row * n + c] : 0.0);

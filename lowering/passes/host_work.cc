@@ -24,6 +24,7 @@ std::int64_t graph_scopes(ModelPart part, bool has_experts) {
     case ModelPart::kRecurrentLinear:
     case ModelPart::kRecurrence: return bit(GraphScope::kMamba);
     case ModelPart::kMlpLinear:
+    case ModelPart::kAdapter:
     case ModelPart::kLatentExperts:
     case ModelPart::kActivation:
       return bit(has_experts ? GraphScope::kMoeRouter : GraphScope::kMlp);
@@ -40,11 +41,11 @@ std::int64_t graph_scopes(ModelPart part, bool has_experts) {
 // adds gradients without Python, and one kernel has the weights of all experts in one tensor.
 Seconds issue_time(ModelPart part, LayerKind kind, const LayerInputs& inputs) {
   const StackSpec& stack = inputs.scenario.stack;
-  const ModelSpec& model = inputs.scenario.model;
-  if (holds(stack.parts.cuda_graphs, graph_scopes(part, has_experts(model)))) return Seconds();
+  const bool routes = has_experts(inputs.block);
+  if (holds(stack.parts.cuda_graphs, graph_scopes(part, routes))) return Seconds();
   if (part != ModelPart::kGradientAccumulation) return stack.host.per_op + stack.host.per_block_op;
-  const bool is_stacked = kind == LayerKind::kBlock && has_experts(inputs.block) &&
-                          stack.parts.expert_kernel == ExpertKernel::kOneKernel;
+  const bool is_stacked =
+      kind == LayerKind::kBlock && routes && stack.parts.expert_kernel == ExpertKernel::kOneKernel;
   return stack.host.per_op / (is_stacked ? static_cast<double>(local_experts(inputs)) : 1);
 }
 
@@ -169,7 +170,11 @@ void issue_launches(LoweredLayer& layer, const LayerInputs& inputs) {
     const double launches = record.group == GroupKind::kContext ? record.calls : 1;
     record.issue = launches * host.per_collective;
   }
-  for (LoweredCopy& copy : layer.copies) copy.issue = copy.kernels * host.per_op;
+  for (LoweredCopy& copy : layer.copies) {
+    const bool is_op = copy.label.part == ModelPart::kAdapter;
+    copy.issue =
+        copy.kernels * (is_op ? issue_time(copy.label.part, layer.kind, inputs) : host.per_op);
+  }
   add_routing(layer, inputs);
   if (layer.kind != LayerKind::kBlock) return;
   const HostOfBlock block = host_of_block(inputs);

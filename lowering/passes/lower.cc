@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<LoweringPass, 15> kPasses = {{
+constexpr std::array<LoweringPass, 17> kPasses = {{
     {"attention_heads", "GEMMs of heads that share keys are one batched GEMM",
      merge_attention_heads},
     {"token_dispatch", "tokens reach the experts' ranks as the dispatcher sends them",
@@ -19,6 +19,8 @@ constexpr std::array<LoweringPass, 15> kPasses = {{
     {"unfused_kernels", "an op becomes the kernels that the framework launches", unfuse_kernels},
     {"column_inputs", "column-parallel layers copy their inputs", copy_column_inputs},
     {"weight_casts", "autocast casts weights and their gradients", cast_weights},
+    {"frozen_weights", "weights of few bits are dequantized before each GEMM", dequantize_weights},
+    {"adapters", "dropout, scale and addition of adapters are ops of their own", unfuse_adapters},
     {"loss_head", "logits and loss are computed and kept as the framework does", compute_loss},
     {"saved_tensors", "outputs of recomputed ops are not saved", drop_recomputed},
     {"token_stash", "saved tokens of experts are compacted", stash_tokens},
@@ -26,9 +28,10 @@ constexpr std::array<LoweringPass, 15> kPasses = {{
     {"host", "the host launches kernels and runs the modules' code", issue_launches},
 }};
 
-constexpr std::array<StepEndPass, 6> kStepEndPasses = {{
+constexpr std::array<StepEndPass, 7> kStepEndPasses = {{
     {"optimizer_state", "moments and copies of weights have the software's dtypes",
      narrow_optimizer_state},
+    {"frozen_weights", "frozen weights have the software's dtype", store_frozen_weights},
     {"owners", "each tensor is updated by one rank", share_among_owners},
     {"narrow_gather", "8-bit weights are gathered in 8 bits", gather_narrow_weights},
     {"reduction_buckets", "gradients are reduced in buckets, and owners send one by one",

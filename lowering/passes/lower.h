@@ -63,11 +63,16 @@ void gather_narrow_weights(LoweredLayer& layer, const StepEndInputs& inputs);
 void reduce_in_buckets(LoweredLayer& layer, const StepEndInputs& inputs);
 void unfuse_optimizer(LoweredLayer& layer, const StepEndInputs& inputs);
 void issue_step_end(LoweredLayer& layer, const StepEndInputs& inputs);
+void store_frozen_weights(LoweredLayer& layer, const StepEndInputs& inputs);
+// Whether the memory holds frozen weights.
+bool holds_frozen_weights(const LoweredAllocation& made);
 
 // The passes over a layer.
 void merge_attention_heads(LoweredLayer& layer, const LayerInputs& inputs);
 void dispatch_tokens(LoweredLayer& layer, const LayerInputs& inputs);
 void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs);
+// Part of gather_sharded_weights(): frozen weights of few bits are gathered as stored.
+void narrow_frozen_gathers(LoweredLayer& layer, const LayerInputs& inputs);
 void exchange_context(LoweredLayer& layer, const LayerInputs& inputs);
 void recompute(LoweredLayer& layer, const LayerInputs& inputs);
 void stop_recompute_early(LoweredLayer& layer, const LayerInputs& inputs);
@@ -75,6 +80,8 @@ void quantize(LoweredLayer& layer, const LayerInputs& inputs);
 void unfuse_kernels(LoweredLayer& layer, const LayerInputs& inputs);
 void copy_column_inputs(LoweredLayer& layer, const LayerInputs& inputs);
 void cast_weights(LoweredLayer& layer, const LayerInputs& inputs);
+void dequantize_weights(LoweredLayer& layer, const LayerInputs& inputs);
+void unfuse_adapters(LoweredLayer& layer, const LayerInputs& inputs);
 void compute_loss(LoweredLayer& layer, const LayerInputs& inputs);
 void drop_recomputed(LoweredLayer& layer, const LayerInputs& inputs);
 void stash_tokens(LoweredLayer& layer, const LayerInputs& inputs);

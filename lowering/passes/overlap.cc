@@ -1,4 +1,5 @@
 // The pass that sets the compute with which each collective overlaps.
+#include "lowering/passes/linear_gemm.h"
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
 
@@ -29,20 +30,9 @@ class TensorOverlap {
                 const std::vector<LoweredEvent>& events)
       : layer_(layer), inputs_(inputs), events_(events) {}
 
-  // Call for every event of the phase in order.
-  void visit(std::size_t i) {
-    const LoweredEvent& event = events_[i];
-    if (event.kind == Kind::kOp) {
-      if (event.is_first) first_ = event.index;
-      if (is_linear(layer_.ops[event.index])) last_gemm_ = {first_, event.index + 1};
-    } else if (event.kind == Kind::kCollective) {
-      set(layer_.collectives[event.index], i);
-    }
-  }
-
- private:
-  // In backward, the dgrad reduction overlaps with wgrad. Except for kReductions, the repeated
-  // gather of the input overlaps with dgrad. Userbuffers exchange pieces during the GEMMs.
+  // Sets the overlap of the collective at event `i`. In backward, the dgrad reduction overlaps with
+  // wgrad. Except for kReductions, the repeated gather of the input overlaps with dgrad.
+  // Userbuffers exchange pieces during the GEMMs.
   void set(LoweredCollective& record, std::size_t i) const {
     const StackSpec& stack = inputs_.scenario.stack;
     const TpOverlap overlap = stack.parts.tp_overlap;
@@ -50,27 +40,64 @@ class TensorOverlap {
         overlap == TpOverlap::kUserbuffers && record.group == GroupKind::kTensor &&
         record.kind != CollectiveKind::kAllToAll && inputs_.plan.sequence_parallel;
     if (in_pieces) record.exposed = 1 - stack.tp_overlap;
-    const bool waits =
-        record.label.part != ModelPart::kColumnParallelBackward || overlap == TpOverlap::kNone ||
-        (overlap == TpOverlap::kReductions && record.kind == CollectiveKind::kAllGather);
+    const bool gathers = record.kind == CollectiveKind::kAllGather;
+    const bool only_reductions = overlap == TpOverlap::kReductions;
+    const bool waits = record.label.part != ModelPart::kColumnParallelBackward ||
+                       overlap == TpOverlap::kNone || (only_reductions && gathers);
     if (waits) return;
     record.overlap = Overlap::kGemms;
-    record.beside = overlap == TpOverlap::kReductions ? weight_gradients_after(i) : last_gemm_;
+    record.beside = gathers           ? input_gradient_of(i)
+                    : only_reductions ? weight_gradients_after(i)
+                                      : weight_gradient_before(i);
+  }
+
+ private:
+  bool is_gemm(std::size_t i) const {
+    if (events_[i].kind != Kind::kOp) return false;
+    const LoweredOp& op = layer_.ops[events_[i].index];  // a cast of its operands is linear too
+    return is_linear(op) && op.key.kind == OpKind::kMatmul;
+  }
+
+  // Whether the GEMM sums over tokens. 8-bit GEMMs do not transpose their first operand for that.
+  bool is_wgrad(std::size_t i) const {
+    const LoweredOp& op = layer_.ops[events_[i].index];
+    const Plan& plan = inputs_.plan;
+    const std::int64_t tokens = plan.micro_batch * inputs_.scenario.model.seq / plan.degrees.cp;
+    return is_weight_gradient(op) ||
+           (is_narrow(op.key.dtype) && dim_of(op.key, GemmDim::kK) == tokens);
+  }
+
+  // Returns the GEMM at event `i` with the quantizations of its traced event.
+  OpRange gemm_at(std::size_t i) const {
+    std::size_t first = i;
+    while (!events_[first].is_first || events_[first].kind != Kind::kOp) --first;
+    return {events_[first].index, events_[i].index + 1};
+  }
+
+  // Returns the dgrad GEMM of the column-parallel layer that gathers its input at event `i`. The
+  // head runs dgrad before the gather, other layers after.
+  OpRange input_gradient_of(std::size_t i) const {
+    const bool is_before = layer_.kind == LayerKind::kHead;
+    while (i < events_.size() && !is_gemm(i)) i = is_before ? i - 1 : i + 1;
+    return i < events_.size() ? gemm_at(i) : OpRange();
+  }
+
+  // Returns the last wgrad GEMM before the event, up to the previous collective.
+  OpRange weight_gradient_before(std::size_t i) const {
+    while (i-- > 0 && events_[i].kind != Kind::kCollective) {
+      if (is_gemm(i) && is_wgrad(i)) return gemm_at(i);
+    }
+    return {};
   }
 
   // Returns the wgrad GEMMs after the event, up to the first other op or collective.
   OpRange weight_gradients_after(std::size_t i) const {
     OpRange gemms;
-    for (std::size_t next = i + 1; next < events_.size(); ++next) {
-      const LoweredEvent& event = events_[next];
-      if (event.kind == Kind::kCollective) break;
-      if (event.kind != Kind::kOp) continue;
-      const LoweredOp& op = layer_.ops[event.index];
-      const bool is_wgrad =
-          is_linear(op) && op.key.kind == OpKind::kMatmul && (op.key.variant & kTransposeA) != 0;
-      if (!is_wgrad) break;
-      if (gemms.last == 0) gemms.first = event.index;
-      gemms.last = event.index + 1;
+    while (++i < events_.size() && events_[i].kind != Kind::kCollective) {
+      if (events_[i].kind != Kind::kOp) continue;
+      if (!is_gemm(i) || !is_wgrad(i)) break;
+      if (gemms.last == 0) gemms.first = events_[i].index;
+      gemms.last = events_[i].index + 1;
     }
     return gemms;
   }
@@ -78,8 +105,6 @@ class TensorOverlap {
   LoweredLayer& layer_;
   const LayerInputs& inputs_;
   const std::vector<LoweredEvent>& events_;
-  std::uint32_t first_ = 0;  // op of the last traced event
-  OpRange last_gemm_;
 };
 
 }  // namespace
@@ -88,13 +113,9 @@ void overlap_collectives(LoweredLayer& layer, const LayerInputs& inputs) {
   const StackSpec& stack = inputs.scenario.stack;
   for (const Phase phase : all_of<Phase>()) {
     const std::vector<LoweredEvent>& events = layer.phase(phase).events;
-    TensorOverlap tensor(layer, inputs, events);
+    const TensorOverlap tensor(layer, inputs, events);
     for (std::size_t i = 0; i < events.size(); ++i) {
-      const bool is_collective = events[i].kind == Kind::kCollective;
-      if (!is_collective) {
-        tensor.visit(i);
-        continue;
-      }
+      if (events[i].kind != Kind::kCollective) continue;
       LoweredCollective& record = layer.collectives[events[i].index];
       if (is_overlapped_by_phase(record, stack.training)) {
         record.overlap = Overlap::kPhase;
@@ -103,7 +124,7 @@ void overlap_collectives(LoweredLayer& layer, const LayerInputs& inputs) {
         record.overlap = Overlap::kOtherMicroBatch;
         record.share = stack.parts.delay_wgrad ? 1 : kBesideWeightGradients;
       } else if (record.overlap == Overlap::kNone) {
-        tensor.visit(i);
+        tensor.set(record, i);
       }
     }
   }

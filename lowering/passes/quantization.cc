@@ -100,6 +100,7 @@ QuantizedOperands::QuantizedOperands(const Scenario& scenario, const Plan& plan)
       operands_(operands_of(scenario.stack, plan)),
       any_orientation_(takes_any_orientation(scenario.profile.device, recipe_)),
       requantizes_(scenario.stack.requantizes_in_backward),
+      gathers_in_8_bits_(plan.zero == 3 && gathers_in_8_bits(plan)),
       in_products_(scenario.stack.quantizes_inside_gemm),
       gathered_parts_(plan.sequence_parallel ? static_cast<double>(plan.degrees.tp) : 1) {}
 
@@ -183,7 +184,9 @@ std::vector<OpRecord> QuantizedOperands::ops_for(const OpRecord& op) {
   } else if (is_product && !is_weight_gradient(op)) {
     if (!is_forward(op) || quantized_.is_new(op)) add_input_passes(ops, op);
   }
-  if (is_product && requantizes_) {
+  // A weight that was gathered in 8 bits needs no cast.
+  const bool is_cast = !gathers_in_8_bits_ || (is_product && is_weight_gradient(op));
+  if (is_product && requantizes_ && is_cast) {
     add_pass(ops, op, QuantizationPass::kQuantize, inputs_of(op), requantized_bytes(op));
   }
   const ModelPart part = op.label.part;
@@ -205,6 +208,10 @@ CollectiveRecord QuantizedOperands::sent(const CollectiveRecord& record) {
   narrow.bytes = static_cast<std::int64_t>(static_cast<double>(record.bytes) / 2 *
                                            bytes_per_element(operands_));
   return narrow;
+}
+
+bool gathers_in_8_bits(const Plan& plan) {
+  return plan.fp8_param_gather && plan.precision != Precision::kMxFp8;
 }
 
 double weight_copy_bytes(const Scenario& scenario, const Plan& plan) {

@@ -93,12 +93,17 @@ class QuantizedOperands {
   DType operands_;
   bool any_orientation_ = false;
   bool requantizes_ = false;
+  bool gathers_in_8_bits_ = false;
   bool in_products_ = false;
   double gathered_parts_ = 1;  // number of ranks that gather one operand
   bool from_norm_ = false;
   bool is_gathered_ = false;
   QuantizedInputs quantized_;
 };
+
+// Returns whether the linear layers' weights are gathered in 8 bits. MXFP8 weights are gathered in
+// 16 bits, because both of their orientations are quantized from 16 bits.
+bool gathers_in_8_bits(const Plan& plan);
 
 // Returns the bytes of quantized copies per weight of the linear layers. With fp8_param_gather, the
 // 16-bit weight does not exist, and its bytes are subtracted.

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "lowering/passes/lower.h"
+#include "lowering/passes/quantization.h"
 #include "lowering/passes/shard_groups.h"
+#include "lowering/passes/step_habits.h"
 
 namespace tpsim {
 namespace {
@@ -16,11 +18,30 @@ bool is_gather(const LoweredCollective& record) {
   return record.label.part == ModelPart::kParameterGather && record.bytes > 0;
 }
 
-void gather_by_matrix(LoweredLayer& layer, const LayerInputs& inputs) {
-  const auto modules =
-      static_cast<double>(mlp_matrices(inputs.scenario.model) * local_experts(inputs));
+// Halves the gathers of a block and their buffers. Norms, whose weights stay in 16 bits, are
+// counted as linear layers.
+void gather_in_8_bits(LoweredLayer& layer, const Plan& plan) {
+  const std::int64_t width = size_of(plan.dtype);
   for (LoweredCollective& record : layer.collectives) {
-    if (!is_gather(record)) continue;
+    if (is_gather(record)) record.bytes /= width;
+  }
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+    for (const LoweredEvent& event : layer.phase(phase).events) {
+      if (event.kind != Kind::kAllocate) continue;
+      LoweredAllocation& made = layer.allocations[event.index];
+      if (made.category == MemoryCategory::kWeights) made.bytes /= width;
+    }
+  }
+}
+
+// Only the experts' weights: a block gathers its other weights first, then those of its experts.
+void gather_experts_by_matrix(LoweredLayer& layer, const LayerInputs& inputs) {
+  const auto modules = static_cast<double>(mlp_matrices(inputs.block) * local_experts(inputs));
+  bool is_of_experts = true;
+  for (LoweredCollective& record : layer.collectives) {
+    if (record.label.part != ModelPart::kParameterGather) continue;
+    is_of_experts = !is_of_experts;
+    if (!is_of_experts || record.bytes == 0) continue;
     record.calls = modules;
     record.bytes = std::llround(static_cast<double>(record.bytes) / modules);
   }
@@ -45,6 +66,16 @@ void copy_gathered(LoweredLayer& layer, Phase phase) {
 double block_weights(const LayerInputs& inputs, ModelSpec block) {
   block.experts.count /= inputs.plan.degrees.ep;
   return static_cast<double>(block_parameter_count(block)) /
+         static_cast<double>(inputs.plan.degrees.tp);
+}
+
+// Returns the number of weights of a block's adapters on a rank, gathered over the data group.
+double adapter_weights(const LayerInputs& inputs) {
+  ModelSpec block = inputs.block;
+  block.layers = 1;
+  block.block_kinds.clear();
+  block.ends.prediction_layers = 0;
+  return static_cast<double>(trained_counts(block, finetune_of(inputs.scenario.stack)).adapters) /
          static_cast<double>(inputs.plan.degrees.tp);
 }
 
@@ -87,6 +118,8 @@ void keep_units(LoweredLayer& layer, const LayerInputs& inputs, GatheredUnits un
          MemoryCategory::kWeights);
   };
   const auto width = static_cast<double>(size_of(plan.dtype));
+  const Finetune& finetune = finetune_of(inputs.scenario.stack);
+  const double block_width = gathers_in_8_bits(plan) ? 1 : base_weight_bytes(finetune, plan.dtype);
   for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
     hold_weights(phase, width * kept, "gathered unit of the head");
     // The head runs last in forward, the embedding in backward.
@@ -95,12 +128,14 @@ void keep_units(LoweredLayer& layer, const LayerInputs& inputs, GatheredUnits un
     const std::int64_t next = phase == Phase::kForward ? 0 : model.layers - 1;
     const double weights = block_weights(
         inputs, is_block ? inputs.block : with_block_kind(model, block_kind(model, next)));
-    hold_weights(phase, width * weights, "weights gathered ahead");
+    hold_weights(phase, block_width * weights, "weights gathered ahead");
   }
   if (is_block) {
     const auto summed = static_cast<double>(size_of(plan.gradient_dtype));
-    hold(layer, kBackwardStart, kBackwardEnd, summed * block_weights(inputs, inputs.block),
-         "gradients in reduction", MemoryCategory::kGradients);
+    const double trained =
+        finetune.adapts ? adapter_weights(inputs) : block_weights(inputs, inputs.block);
+    hold(layer, kBackwardStart, kBackwardEnd, summed * trained, "gradients in reduction",
+         MemoryCategory::kGradients);
   }
 }
 
@@ -109,9 +144,14 @@ void keep_units(LoweredLayer& layer, const LayerInputs& inputs, GatheredUnits un
 void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs) {
   const StackSpec& stack = inputs.scenario.stack;
   set_sync(layer, stack);
+  narrow_frozen_gathers(layer, inputs);
   const bool in_loop = stack.parts.expert_kernel == ExpertKernel::kLooped &&
-                       stack.host.per_gather > Seconds() && has_experts(inputs.scenario.model);
-  if (in_loop) gather_by_matrix(layer, inputs);
+                       stack.host.per_gather > Seconds() && layer.kind == LayerKind::kBlock &&
+                       has_experts(inputs.block);
+  if (in_loop) gather_experts_by_matrix(layer, inputs);
+  if (layer.kind == LayerKind::kBlock && gathers_in_8_bits(inputs.plan)) {
+    gather_in_8_bits(layer, inputs.plan);
+  }
   if (stack.gathered_units != GatheredUnits::kInUse && has_gathers(layer))
     keep_units(layer, inputs, stack.gathered_units);
   if (!stack.copies_gathered_weights) return;

@@ -8,6 +8,7 @@
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
 #include "lowering/passes/shard_groups.h"
+#include "lowering/passes/step_habits.h"
 #include "lowering/passes/unfused_kernels.h"
 
 namespace tpsim {
@@ -48,42 +49,58 @@ double bucket_bytes(const StepEndInputs& inputs) {
   return static_cast<double>(stack.memory.reduction_bucket * size_of(reduced));
 }
 
-// Returns the traffic of an AdamW op relative to the same op with fp32 moments and an fp32 copy of
-// the weights; 1 for other ops. State is read and written. Without the fp32 copy, the weights are
-// read instead.
-double state_traffic(const OpRecord& op, const StackSpec& stack) {
+// Returns the bytes of all moments per parameter of a layer. Where AdamW updates embeddings, its
+// moments keep the stack's dtype; of two tables of words, the head's is not an embedding.
+double moments_of(const LoweredLayer& layer, const Scenario& scenario) {
+  const auto of_row = [&](const OptimizerRow& row) {
+    return static_cast<double>(row.moments) *
+           moment_bytes(row, scenario.stack.parts.optimizer_dtype);
+  };
+  const OptimizerRow& row = updating_row(scenario.stack);
+  const bool has_words = layer.kind == LayerKind::kWordEmbeddings;
+  const bool embeds = has_words || layer.kind == LayerKind::kEmbedding;
+  if (!embeds || row.updates != UpdatedParameters::kNotEmbeddings) return of_row(row);
+  const double own = of_row(row_of(OptimizerKind::kAdamW));
+  return has_words && !scenario.model.tied_embedding ? (own + of_row(row)) / 2 : own;
+}
+
+// Returns the traffic of an AdamW op with these bytes of moments, relative to the same op with fp32
+// moments and an fp32 copy of the weights; 1 for other ops. State is read and written. Without the
+// fp32 copy, the weights are read instead.
+double state_traffic(const OpRecord& op, double kept, const StackSpec& stack) {
   if (op.key.kind != OpKind::kAdamW) return 1;
   const bool has_copy = updates_fp32_weights(stack.parts, op.key.dtype);
   const std::int64_t wide = size_of(DType::kFloat32);
-  const std::int64_t saved = wide - size_of(stack.parts.optimizer_dtype);
-  const auto moments = static_cast<double>(2 * row_of(OptimizerKind::kAdamW).moments * saved);
+  const auto traced = static_cast<double>(row_of(OptimizerKind::kAdamW).moments * wide);
+  const double moments = 2 * (traced - kept);
   const double copy = has_copy ? 0 : static_cast<double>(2 * wide - size_of(op.key.dtype));
   return 1 - (moments + copy) * product_of(op.key, ElementDim::kElements) / op.bytes;
 }
 
 }  // namespace
 
-// Sets the moments to the stack's dtype, for any dtype of the weights (Transformer Engine's
-// FusedAdam, exp_avg_dtype). Removes the fp32 copy of the weights if the stack has none. An
-// offloaded optimizer keeps all three in fp32.
+// Sets the moments to the stack's dtype or the optimizer's format, for any dtype of the weights
+// (Transformer Engine's FusedAdam, exp_avg_dtype). Removes the fp32 copy of the weights if the
+// stack has none. An offloaded optimizer keeps all three in fp32.
 void narrow_optimizer_state(LoweredLayer& layer, const StepEndInputs& inputs) {
   const SoftwareParts& parts = inputs.scenario.stack.parts;
   const bool has_copy = parts.master_weights != MasterWeights::kNone;
+  const double of_moment = moments_of(layer, inputs.scenario) /
+                           static_cast<double>(row_of(OptimizerKind::kAdamW).moments);
   for (LoweredAllocation& state : layer.allocations) {
     if (state.category != MemoryCategory::kOptimizer) continue;
     if (state.role == AllocationRole::kMasterWeights) {
       if (!has_copy) state.bytes = 0;
       continue;
     }
-    state.bytes = state.bytes / size_of(DType::kFloat32) * size_of(parts.optimizer_dtype);
+    const std::int64_t elements = state.bytes / size_of(DType::kFloat32);
+    state.bytes = std::llround(static_cast<double>(elements) * of_moment);
   }
 }
 
-// MXFP8 weights are gathered in 16 bits, because both of their orientations are quantized from 16
-// bits.
 void gather_narrow_weights(LoweredLayer& layer, const StepEndInputs& inputs) {
   const Plan& plan = inputs.plan;
-  if (!plan.fp8_param_gather || plan.precision == Precision::kMxFp8) return;
+  if (!gathers_in_8_bits(plan)) return;
   for (LoweredCollective& record : layer.collectives) {
     if (is_parameter_gather(record)) record.bytes /= size_of(plan.dtype);
   }
@@ -106,11 +123,15 @@ void reduce_in_buckets(LoweredLayer& layer, const StepEndInputs& inputs) {
 
 void unfuse_optimizer(LoweredLayer& layer, const StepEndInputs& inputs) {
   const StackSpec& stack = inputs.scenario.stack;
+  const double moments = moments_of(layer, inputs.scenario);
+  // The passes of AdamW are counted for its usual state, those of others for their own.
+  const bool has_own_passes =
+      updating_row(stack).kind != OptimizerKind::kAdamW && updates_in_passes(stack);
   for (LoweredOp& op : layer.ops) {
     const UnfusedKernels kernel =
         unfused_kernels_of(op, stack, inputs.scenario.model.activation_ops);
     op.launches = kernel.launches;
-    op.traffic = kernel.traffic * state_traffic(op, stack);
+    op.traffic = kernel.traffic * (has_own_passes ? 1 : state_traffic(op, moments, stack));
   }
 }
 

@@ -23,9 +23,19 @@ void resolve_rotary_kernel(RotaryKernel& rotary, const ModelSpec& model) {
   rotary = scaled ? RotaryKernel::kTorch : RotaryKernel::kFused;
 }
 
+// Autocast casts the fp32 weights of full training. Beside adapters, the frozen weights and all
+// activations have 16 bits.
+void resolve_autocast(StackSpec& stack) {
+  const bool is_autocast = stack.parts.master_weights == MasterWeights::kAutocast;
+  if (finetune_of(stack).adapts && is_autocast) {
+    stack.parts.master_weights = MasterWeights::kCopy;
+  }
+}
+
 }  // namespace
 
 Scenario resolved(Scenario scenario) {
+  resolve_autocast(scenario.stack);
   add_blocking_launches(scenario.stack);
   resolve_rotary_kernel(scenario.stack.parts.rotary_kernel, scenario.model);
   return scenario;
@@ -51,7 +61,7 @@ StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
   habits.separate_pools = habits.frees_gradients && plan.zero >= 2 && has_replicas(plan);
   const OptimizerKind optimizer = stack.training.optimizer_kind;
   if (stack.parts.optimizer_kernel == KernelFusion::kTorch && plan.offload == Offload::kNone &&
-      keeps(optimizer, StateTensor::kVariance)) {
+      row_of(optimizer).unfused.launches > 0 && keeps(optimizer, StateTensor::kVariance)) {
     const auto moment = static_cast<double>(size_of(stack.parts.optimizer_dtype));
     habits.optimizer_copy = moment / state_bytes(optimizer, stack.parts, plan.dtype);
   }
@@ -61,8 +71,10 @@ StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
 
 Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const StackSpec& stack) {
   const SoftwareParts& parts = stack.parts;
-  const auto weights = static_cast<double>(parameter_count(model));
-  const bool twice = model.tied_embedding && plan.degrees.pp > 1;
+  const Finetune& finetune = finetune_of(stack);
+  const double weights = static_cast<double>(trained_counts(model, finetune).trained);
+  const bool twice =
+      model.tied_embedding && plan.degrees.pp > 1 && finetune.trains(TrainedPart::kEmbedding);
   const double copy = twice ? static_cast<double>(model.vocab * model.hidden) : 0.0;
   const bool is_wide = plan.dtype == DType::kFloat32;
   const bool has_master = !is_wide && updates_fp32_weights(parts, plan.dtype);
@@ -70,6 +82,10 @@ Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const StackSpec&
   const double per_weight = has_narrow ? static_cast<double>(size_of(plan.dtype)) : 0;
   const double of_copy =
       copy * state_bytes(updater_of(stack.training.optimizer_kind, false), parts, plan.dtype);
+  if (finetune.adapts) {
+    const OptimizerKind updater = updater_of(stack.training.optimizer_kind, true);
+    return Bytes(weights * (per_weight + state_bytes(updater, parts, plan.dtype)) + of_copy);
+  }
   return Bytes(weights * per_weight + state_bytes(model, stack, plan.dtype) + of_copy);
 }
 

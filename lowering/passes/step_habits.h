@@ -34,6 +34,14 @@ inline bool runs_ahead(const StackSpec& stack, std::int64_t chunks) {
   return overlaps_p2p(stack, chunks);
 }
 
+// The implementation that updates an offloaded optimizer.
+inline CpuOptimizer cpu_optimizer(const StackSpec& stack) { return stack.parts.cpu_optimizer; }
+
+// Whether attention masks the documents of a sequence.
+inline bool masks_documents(const StackSpec& stack) {
+  return stack.parts.attention_kernel == AttentionKernel::kFlex;
+}
+
 // Returns the number of blocks of a chunk, from the first, whose saved activations are offloaded to
 // the host.
 inline std::int64_t offloaded_blocks(const StackSpec& stack) { return stack.parts.offload_layers; }
@@ -66,9 +74,15 @@ inline bool overlaps_reduction(const StackSpec& stack) {
 inline bool overlaps_gather(const StackSpec& stack) {
   return stack.training.overlap_parameter_gather;
 }
+inline const Finetune& finetune_of(const StackSpec& stack) { return stack.training.finetune; }
 inline bool clips_gradients(const StackSpec& stack) { return stack.training.clip_gradients; }
 inline const OptimizerRow& optimizer_of(const StackSpec& stack) {
   return row_of(stack.training.optimizer_kind);
+}
+// Returns the row of the optimizer whose update the ops of AdamW in a trace stand for.
+inline const OptimizerRow& updating_row(const StackSpec& stack) {
+  const OptimizerRow& row = optimizer_of(stack);
+  return row.is_executed ? row_of(OptimizerKind::kAdamW) : row;
 }
 // Returns the name of Muon's mode for matrices that tensor-parallel ranks shard.
 inline std::string_view muon_tp_mode(const StackSpec& stack) {
@@ -105,7 +119,8 @@ struct StepHabits {
 StepHabits step_habits(const StackSpec& stack, const Plan& plan);
 
 // Returns the bytes of a checkpoint: one copy of the weights in the plan's dtype, plus the
-// optimizer state (core/software/optimizer_kinds.h, docs/decisions/master-weights.md). Software
+// optimizer state (core/software/optimizer_kinds.h, docs/decisions/master-weights.md), of trained
+// weights only. Software
 // that has fp32 weights only, and casts them for each use, saves no copy in the plan's dtype. With
 // tied word embeddings, the first and the last pipeline stage both save optimizer state of the
 // embedding.

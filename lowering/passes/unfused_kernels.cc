@@ -5,6 +5,7 @@
 
 #include "core/program/op_dims.h"
 #include "kernels/recurrence_records.h"
+#include "lowering/passes/step_habits.h"
 
 namespace tpsim {
 namespace {
@@ -78,8 +79,6 @@ constexpr Passes kTorchCombineBackward{17, 0, 16};
 constexpr Passes kTorchDispatchBackward{8, 0, 14};
 constexpr Passes kTorchWeightGradient{4, 0, 2};
 constexpr Passes kDropout{6.5, 0, 3};
-// Passes over the weights: moments, bias corrections and update, in fp32.
-constexpr Passes kAdamW{1, 19, 12};
 constexpr Passes kUnscaledAdamW{
     1, 9, 2};  // fused, after the separate unscaling pass of StackSpec::scales_loss
 // _VocabParallelCrossEntropy: subtract the maxima, exponentials, sums, division.
@@ -299,7 +298,10 @@ Passes passes_of(const OpRecord& op, const StackSpec& stack, ActivationOps activ
     case OpKind::kScanBackward:
       return {0, 0, static_cast<std::int64_t>(scan_kernels(op.key).size())};
     case OpKind::kAdamW:
-      if (is_plain(parts.optimizer_kernel, stack)) return kAdamW;
+      if (updates_in_passes(stack)) {
+        const UpdatePasses& unfused = updating_row(stack).unfused;
+        return {unfused.narrow, unfused.wide, unfused.launches};
+      }
       return stack.scales_loss && op.key.dtype == DType::kFloat16 ? kUnscaledAdamW : Passes{};
     case OpKind::kVocabSums:
       if (eager_loss) return kLogSoftmax;
@@ -329,6 +331,12 @@ double passed_elements(const OpKey& key) {
 }
 
 }  // namespace
+
+bool updates_in_passes(const StackSpec& stack) {
+  const OptimizerRow& row = updating_row(stack);
+  return row.unfused.launches > 0 &&
+         (row.is_never_fused || is_plain(stack.parts.optimizer_kernel, stack));
+}
 
 UnfusedKernels unfused_kernels_of(const OpRecord& op, const StackSpec& stack,
                                   ActivationOps activation) {

@@ -19,6 +19,9 @@ struct UnfusedKernels {
   Bytes kept;
 };
 
+// Whether an update is several kernels, those of the optimizer's row.
+bool updates_in_passes(const StackSpec& stack);
+
 // Returns {1, 1, 0} if the stack's kernel is fused, or if no software option covers the op.
 // `activation`: of the model.
 UnfusedKernels unfused_kernels_of(const OpRecord& op, const StackSpec& stack,

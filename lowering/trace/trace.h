@@ -1,35 +1,19 @@
-// Traces parts of the reference model on the meta device.
+// Traces of the repeating parts of a model: what one rank records of a layer on the meta device.
+// layer_tracer.cc runs the reference model for them.
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/base/enum_words.h"
 #include "core/plan/plan.h"
+#include "core/program/program.h"
 #include "core/scenario/scenario.h"
-#include "kernels/meta/meta_device.h"
-#include "reference_model/parallel/process_groups.h"
 
 namespace tpsim {
-
-// A rank on the meta device: runs the reference model without data or communication and records it.
-class MetaRank {
- public:
-  MetaRank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
-           const RankCoordinates& at);
-  MetaRank(const MetaRank&) = delete;
-  MetaRank& operator=(const MetaRank&) = delete;
-
-  const RankContext& context() const { return context_; }
-  TraceRecorder& recorder() { return recorder_; }
-
- private:
-  TraceRecorder recorder_;  // must outlive the device, whose storages report to it
-  MetaDevice device_;
-  OwnedGroups groups_;
-  RankContext context_;
-};
 
 // The repeating parts of a model. The word embeddings are a separate part because embedding and
 // head may share them.
@@ -71,10 +55,6 @@ struct LayerTrace {
   Span& span(Phase phase) { return spans[static_cast<std::size_t>(phase)]; }
   const Span& span(Phase phase) const { return spans[static_cast<std::size_t>(phase)]; }
 };
-// Traces forward and backward of a layer. Word embeddings have no ops of their own, so their phases
-// are empty.
-LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,
-                        const TrainingOptions& options);
 
 // A tensor with one owner in its data group, and the events of one unit's owners: allocations of
 // state or updates. Traces contain the events of all owners.
@@ -90,24 +70,26 @@ struct OwnedEvents {
 
 // Work of a layer once per run and once per step.
 struct StepEndTrace : LayerTrace {
-  // Number of parameter units (flat buffers), and of parameters.
+  // Number of trained parameter units (flat buffers), and of trained parameters.
   std::int64_t units = 0, tensors = 0;
   std::vector<OwnedTensor> owned_tensors;
   std::vector<OwnedEvents> owned;
 };
+
+// Traces forward and backward of a layer. Word embeddings have no ops of their own, so their phases
+// are empty.
+LayerTrace trace_layers(LayerKind kind, const ModelSpec& model, const Plan& plan,
+                        const TrainingOptions& options);
+// Returns a trace for each size of the micro-batch, instead of that of the plan.
+std::vector<LayerTrace> trace_sizes(LayerKind kind, const ModelSpec& model, const Plan& plan,
+                                    const TrainingOptions& options,
+                                    std::span<const std::int64_t> micro_batches);
+
+// Traces the work of a layer once per run and once per step.
 StepEndTrace trace_step_end(LayerKind kind, const ModelSpec& model, const Plan& plan,
                             const TrainingOptions& options);
 
 // Traces the P2P transfer of an activation.
 LayerTrace trace_transfer(const ModelSpec& model, const Plan& plan, const TrainingOptions& options);
-
-// Trace of one rank with the plan's real schedule: allocation of the weights, then `steps` whole
-// steps with every op, collective and allocation.
-struct RankTrace {
-  Program program;
-  std::size_t step = 0;  // index of the first event of the first step
-};
-RankTrace trace_rank(const ModelSpec& model, const Plan& plan, const TrainingOptions& options,
-                     std::int64_t rank, std::int64_t steps = 1);
 
 }  // namespace tpsim

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <mutex>
+#include <set>
 #include <utility>
 
 #include "core/base/normal.h"
@@ -29,11 +31,12 @@ struct OpenInputs::Other {
 
 struct OpenInputs::State {
   ClusterSpec cluster;
-  std::string stack_taken, cluster_taken, settings_taken;
+  std::array<std::string, 6> assumed;  // names of the assumed entries, by OpenInput
   // Each stack is followed by its copies, one for each stated part that differs. The assumed stack
   // is the first, unless no stated part differs from its own.
   std::vector<Other> others;
-  PartValues stated;  // parts that the user stated
+  PartValues stated;              // parts that the user stated
+  bool narrow_gradients = false;  // of the assumed software with the stated parts
   // Op prices by Fp32Matmul, which is their only difference between alternatives: profile and GPU
   // clock are the same. Shared by the threads that price alternatives.
   std::map<Fp32Matmul, std::shared_ptr<const OpCostModel>> ops;
@@ -41,6 +44,8 @@ struct OpenInputs::State {
 
   Status add_software(const Catalogue& catalogue, const Scenario& scenario,
                       const ScenarioNames& names, OpenInput input);
+  void add_kernels(const StackSpec& listed, const Scenario& scenario, const PartValues& parts);
+  void add_documents(const Scenario& scenario);
   LayerPricer& pricer_of(Other& other);
 };
 
@@ -122,6 +127,25 @@ Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const S
   return found;
 }
 
+// Returns the scenario with the link of every other PCIe cluster, as efficient as there.
+Result<std::vector<Scenario>> other_links(const Catalogue& catalogue, const Scenario& scenario) {
+  std::vector<Scenario> found;
+  std::set<std::pair<double, double>> seen;
+  const auto is_new = [&](const LinkSpec& link) {
+    return is_open(link) && seen.emplace(link.efficiency, link.latency.value()).second;
+  };
+  is_new(scenario.cluster.intra_node);
+  for (const std::string& name : catalogue.list(CatalogueKind::kClusters)) {
+    TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(name));
+    if (!is_new(cluster.intra_node)) continue;
+    Scenario other = scenario;
+    other.cluster.intra_node.efficiency = cluster.intra_node.efficiency;
+    other.cluster.intra_node.latency = cluster.intra_node.latency;
+    found.push_back(std::move(other));
+  }
+  return found;
+}
+
 // Returns the factor by which a stated part shrinks a distance, between 0 and 1. `with_part`: step
 // of the alternative with this part; empty if the alternative cannot have the part, which gives 0.
 // `taken`: step of the assumed stack with this part.
@@ -172,6 +196,34 @@ Status OpenInputs::State::add_software(const Catalogue& catalogue, const Scenari
   return Ok{};
 }
 
+void OpenInputs::State::add_kernels(const StackSpec& listed, const Scenario& scenario,
+                                    const PartValues& parts) {
+  const PartRow& row = row_of(StackPart::kAttentionKernel);
+  const auto kernels = listed.choices.parts.find(row.part);
+  if (parts.contains(row.part) || kernels == listed.choices.parts.end()) return;
+  const std::int64_t own = row.get(scenario.stack);
+  assumed[static_cast<std::size_t>(OpenInput::kKernel)] = text_of(row, own);
+  for (const std::int64_t kernel : kernels->second) {
+    if (kernel == own) continue;
+    Other& other = others.emplace_back(Other{OpenInput::kKernel, scenario});
+    row.set(other.scenario.stack, kernel);
+  }
+}
+
+void OpenInputs::State::add_documents(const Scenario& scenario) {
+  if (!masks_documents(scenario.stack)) return;
+  // 156 billion tokens in 365 million documents: Dodge et al. 2021, arXiv 2104.08758, table 1.
+  constexpr std::int64_t kTokensOfDocument = 427;
+  const auto mask = [](AttentionShape& attention) {
+    if (attention.window == 0 && attention.chunk == 0) attention.chunk = kTokensOfDocument;
+  };
+  Other& other = others.emplace_back(Other{OpenInput::kDocuments, scenario});
+  // Some launchers refuse models with chunks.
+  other.scenario.stack = without_limits(std::move(other.scenario.stack));
+  mask(other.scenario.model.attention);
+  for (BlockShape& block : other.scenario.model.other_blocks) mask(block.attention);
+}
+
 LayerPricer& OpenInputs::State::pricer_of(Other& other) {
   if (other.pricer) return *other.pricer;
   const std::lock_guard lock(ops_mutex);
@@ -181,6 +233,8 @@ LayerPricer& OpenInputs::State::pricer_of(Other& other) {
   other.pricer = std::make_unique<LayerPricer>(lists);
   return *other.pricer;
 }
+
+bool is_open(const LinkSpec& link) { return link.kind.starts_with("PCIe"); }
 
 OpenInputs::OpenInputs() : state_(std::make_unique<State>()) {}
 OpenInputs::~OpenInputs() = default;
@@ -192,9 +246,15 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
   OpenInputs inputs;
   State& state = *inputs.state_;
   state.cluster = scenario.cluster;
-  state.stack_taken = scenario.stack.name;
-  state.cluster_taken = "of " + scenario.cluster.name;
-  state.settings_taken = fmt::format("without {}", fmt::join(unstated.settings, ", "));
+  state.narrow_gradients = has_narrow_gradients(scenario.stack.parts);
+  const LinkSpec& link = scenario.cluster.intra_node;
+  state.assumed = {scenario.stack.name,
+                   "of " + scenario.cluster.name,
+                   fmt::format("without {}", fmt::join(unstated.settings, ", ")),
+                   fmt::format("{} with {:.1f} GB/s of NCCL", link.kind,
+                               link.efficiency * link.bandwidth.value() / 1e9),
+                   "",
+                   "one per sequence"};
   // CPUs, which execute synchronously, run only the reference model.
   const bool has_other_software = scenario.profile.device.asynchronous;
   if (has_other_software && (unstated.software || !unstated.settings.empty())) {
@@ -202,9 +262,21 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
     const OpenInput input = unstated.software ? OpenInput::kSoftware : OpenInput::kSettings;
     TPSIM_TRY_STATUS(state.add_software(catalogue, scenario, names, input));
   }
+  if (has_other_software) {
+    TPSIM_TRY(const StackSpec listed, catalogue.load_stack(names.stack));
+    state.add_kernels(listed, scenario, names.parts);
+    state.add_documents(scenario);
+  }
   if (unstated.network && names.node_gbps == 0) {
     TPSIM_TRY(std::vector<Scenario> found, other_networks(catalogue, scenario, names));
     for (Scenario& one : found) state.others.push_back({OpenInput::kNetwork, std::move(one)});
+  }
+  const std::vector<std::string> clusters = catalogue.list(CatalogueKind::kClusters);
+  const bool is_listed =
+      std::find(clusters.begin(), clusters.end(), names.cluster) != clusters.end();
+  if (is_listed && is_open(link)) {
+    TPSIM_TRY(std::vector<Scenario> found, other_links(catalogue, scenario));
+    for (Scenario& one : found) state.others.push_back({OpenInput::kLink, std::move(one)});
   }
   return inputs;
 }
@@ -212,9 +284,13 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
 std::optional<OpenStep> OpenInputs::step_on(Other& other, const Plan& plan) const {
   const bool spans_nodes = gpu_count(plan) > state_->cluster.gpus_per_node;
   if (other.input == OpenInput::kNetwork && !spans_nodes) return std::nullopt;
+  if (other.input == OpenInput::kLink && gpu_count(plan) == 1) return std::nullopt;
   for (Plan& spelling : spellings_of(state_->cluster, plan)) {
     // Uses the gradient dtype that `tpsim simulate` assumes if a command does not state one.
-    if (has_narrow_gradients(other.scenario.stack.parts)) spelling.gradient_dtype = spelling.dtype;
+    const bool narrow = has_narrow_gradients(other.scenario.stack.parts);
+    if (narrow || state_->narrow_gradients) {
+      spelling.gradient_dtype = narrow ? spelling.dtype : Plan{}.gradient_dtype;
+    }
     if (!check_plan(other.scenario, spelling).ok()) continue;
     const Result<Prediction> predicted = predict(state_->pricer_of(other), spelling);
     if (predicted.ok()) return OpenStep{predicted->step, spreads_of(*predicted)};
@@ -237,8 +313,30 @@ OpenInputs::StackSteps OpenInputs::steps_at(std::size_t first, const OpenSteps& 
   return found;
 }
 
+std::optional<OpenChoice> OpenInputs::choice_of_range(OpenInput input, const OpenStep& own,
+                                                      const OpenSteps& steps) const {
+  Prediction range;
+  range.step = range.step_low = range.step_high = own.step;
+  std::int64_t others = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (state_->others[i].input != input || !steps[i]) continue;
+    range.step_low = std::min(range.step_low, steps[i]->step);
+    range.step_high = std::max(range.step_high, steps[i]->step);
+    ++others;
+  }
+  if (range.step_low == range.step_high) return std::nullopt;
+  const StepSpreads spreads = spreads_of(range);
+  return OpenChoice{input,          state_->assumed[static_cast<std::size_t>(input)],
+                    others,         spreads.slower,
+                    spreads.faster, 0};
+}
+
 std::optional<OpenChoice> OpenInputs::choice_of(OpenInput input, const OpenStep& own,
                                                 const OpenSteps& steps) const {
+  if (input != OpenInput::kSoftware && input != OpenInput::kSettings &&
+      input != OpenInput::kNetwork) {
+    return choice_of_range(input, own, steps);
+  }
   const std::vector<Other>& others = state_->others;
   // A plan that runs only with the stated parts has the same step for each of them.
   StackSteps taken{own};
@@ -259,12 +357,9 @@ std::optional<OpenChoice> OpenInputs::choice_of(OpenInput input, const OpenStep&
     after.add(away * left);
   }
   if (after.others == 0) return std::nullopt;
-  const std::string& name = input == OpenInput::kSoftware  ? state_->stack_taken
-                            : input == OpenInput::kNetwork ? state_->cluster_taken
-                                                           : state_->settings_taken;
   const StepSpreads& first = taken.own->own;
   return OpenChoice{input,
-                    name,
+                    state_->assumed[static_cast<std::size_t>(input)],
                     after.others,
                     limited_spread(after.spread(after.slower), own.own.slower,
                                    before.spread(before.slower), first.slower),
@@ -289,9 +384,7 @@ Assumed OpenInputs::widen(std::span<PlannedRun> runs, int threads) {
   std::vector<OpenSteps> by_other(state_->others.size());
   const auto price = [&](std::int64_t index) {
     const auto i = static_cast<std::size_t>(index);
-    for (const PlannedRun& run : runs) {
-      by_other[i].push_back(step_on(state_->others[i], run.plan));
-    }
+    for (const PlannedRun& run : runs) by_other[i].push_back(step_on(state_->others[i], run.plan));
   };
   parallel_for(std::ssize(by_other), threads, [&] { return IndexWork(price); });
   std::optional<Assumed> first;

@@ -1,6 +1,7 @@
-// Inputs of a prediction that the user did not state: the software, its settings, and the network.
-// They widen the 90 % interval of the plan. The widening is computed by predicting the plan with
-// every alternative in the catalogue.
+// Inputs of a prediction that the user did not state: the software, its settings, its attention
+// kernel, the documents of a sequence, the network, and PCIe links. They widen the 90 % interval of
+// the plan. The widening is computed by predicting the plan with every alternative in the
+// catalogue.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,10 @@
 
 namespace tpsim {
 
-enum class OpenInput : std::uint8_t { kSoftware, kNetwork, kSettings };
+enum class OpenInput : std::uint8_t { kSoftware, kNetwork, kSettings, kLink, kKernel, kDocuments };
 template <>
-inline constexpr auto kEnumNames<OpenInput> = words<3>("software network settings");
+inline constexpr auto kEnumNames<OpenInput> =
+    words<6>("software network settings link attention_kernel documents");
 
 // Names in the catalogue, or paths, with which a scenario was loaded.
 struct ScenarioNames {
@@ -71,6 +73,9 @@ struct OpenStep {
 // plan.
 using OpenSteps = std::vector<std::optional<OpenStep>>;
 
+// Whether the rate of the link is an open input: PCIe.
+bool is_open(const LinkSpec& link);
+
 // Widens intervals for unstated inputs. Caches prices between plans. Not thread-safe.
 //
 // Software: the alternatives are all stacks of the catalogue that can run the plan under the rules
@@ -80,8 +85,15 @@ using OpenSteps = std::vector<std::optional<OpenStep>>;
 // reduced until the interval is as wide as without any stated part, or as wide as with everything
 // stated if that is wider.
 // Settings: computed as for software, since an unknown setting is an unknown part of the software.
+// Attention kernel: the alternatives are the kernels that the stack's file lists (choices). Stacks
+// that always run one kernel list none.
+// Documents: FlexAttention masks the documents of a sequence. The alternative to one document is
+// documents of the mean length of C4.
 // Network: the alternatives are all clusters with the same GPU and as many GPUs per node. Applies
 // only to plans that span nodes.
+// Link: NCCL over PCIe depends on the host's switches and on peer access. The alternatives are the
+// efficiencies and latencies of the catalogue's other PCIe clusters, and the interval ends at them.
+// A cluster file states its own link.
 class OpenInputs {
  public:
   OpenInputs();  // no unstated inputs: intervals stay as they are
@@ -124,6 +136,11 @@ class OpenInputs {
   // the plan.
   std::optional<OpenChoice> choice_of(OpenInput input, const OpenStep& own,
                                       const OpenSteps& steps) const;
+
+  // The same for inputs whose alternatives are all known: the interval reaches the fastest and the
+  // slowest of them. Nothing if all have the same step.
+  std::optional<OpenChoice> choice_of_range(OpenInput input, const OpenStep& own,
+                                            const OpenSteps& steps) const;
 
   std::unique_ptr<State> state_;
 };

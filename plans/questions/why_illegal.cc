@@ -60,14 +60,17 @@ int depth_of(const StackSpec& stack, const std::string& reason) {
   return kPastDegrees + (is_late ? 3 : 1);
 }
 
-// Lists the largest dp values of layouts whose tp divides the model's heads and widths.
+// Lists the largest dp values that do not divide the batch, of layouts whose tp divides the model's
+// heads and widths.
 std::string degrees_text(const Scenario& scenario, const SearchSpace& space) {
   std::set<std::int64_t, std::greater<>> all;
   for (const std::int64_t tp : divisors(space.gpus)) {
     const bool fits = divides_by_tp(scenario.model, tp);
     if (!fits || !is_allowed(scenario, space, {Setting::kTp, tp})) continue;
     for (const std::int64_t pp : divisors(space.gpus / tp)) {
-      if (is_allowed(scenario, space, {Setting::kPp, pp})) all.insert(space.gpus / tp / pp);
+      const std::int64_t dp = space.gpus / tp / pp;
+      const bool divides = space.global_batch % dp == 0;
+      if (!divides && is_allowed(scenario, space, {Setting::kPp, pp})) all.insert(dp);
     }
   }
   constexpr std::size_t kShown = 4;
@@ -182,6 +185,11 @@ std::string undivided(const Scenario& scenario, const SearchSpace& space) {
 }
 
 }  // namespace
+
+std::string batch_reason(const Scenario& scenario, const SearchSpace& space) {
+  const std::string reason(kByDegrees[4]);
+  return fmt::format("{} ({})", reason, numbers_of(scenario, space, reason));
+}
 
 std::string deciding_reason(const Scenario& scenario, const SearchSpace& space,
                             const SearchResult& found) {

@@ -9,6 +9,9 @@
 
 namespace tpsim {
 
+// Returns the reason for a batch that no layout of the GPUs divides, where another batch is legal.
+std::string batch_reason(const Scenario& scenario, const SearchSpace& space);
+
 // Returns the deciding reason, such as "global batch does not divide by dp (the batch has 1,024
 // sequences; layouts of these GPUs have dp = 384, 192, 96 ...)". If no combination could be
 // enumerated, returns the requested degree that does not divide, such as "ep = 64 does not divide

@@ -63,13 +63,13 @@ class Questioner {
     Fix fix;
     std::vector<SettingValue> kept;
     for (std::size_t i = 0; i < asked.size(); ++i) {
-      ((set >> i & 1U) != 0 ? fix.given_up : kept).push_back(asked[i]);
+      ((set >> i & 1U) != 0 ? fix.given_up.settings : kept).push_back(asked[i]);
     }
     const Result<SearchResult> result = search_with(kept);
     if (!result.ok() || result->plans.empty()) return;
     fix.run = result->plans.front();
-    for (const SettingValue& value : fix.given_up) {
-      fix.instead.push_back(setting_of(fix.run.plan, value.setting));
+    for (const SettingValue& value : fix.given_up.settings) {
+      fix.instead.settings.push_back(setting_of(fix.run.plan, value.setting));
     }
     found.push_back(std::move(fix));
   }
@@ -83,7 +83,7 @@ class Questioner {
     changed.push_back(optimizer);
     const Result<SearchResult> result = search_with(changed);
     if (!result.ok() || result->plans.empty()) return;
-    found.push_back({{none}, {optimizer}, result->plans.front()});
+    found.push_back({{{none}, {}}, {{optimizer}, {}}, result->plans.front()});
   }
 
   const Scenario& scenario_;
@@ -91,7 +91,27 @@ class Questioner {
   int threads_;
 };
 
+// Returns the change from all requested parts to those of the stack, if a plan then fits.
+std::vector<Fix> without_parts(const Scenario& scenario, const SearchSpace& space,
+                               const Choices& asked, int threads) {
+  if (asked.parts.empty()) return {};
+  const Result<SearchResult> found =
+      search(scenario, with_settings(space, asked.settings), 1, {}, threads);
+  if (!found.ok() || found->plans.empty()) return {};
+  Fix fix{{{}, asked.parts}, {}, found->plans.front()};
+  for (const auto& [part, value] : asked.parts) {
+    fix.instead.parts[part] = row_of(part).get(scenario.stack);
+  }
+  return {std::move(fix)};
+}
+
 }  // namespace
+
+std::string to_string(const Choices& choices) {
+  const std::string parts = to_string(choices.parts);
+  const bool both = !choices.settings.empty() && !parts.empty();
+  return to_string(choices.settings) + (both ? "," : "") + parts;
+}
 
 std::vector<TermDifference> term_differences(const Prediction& best, const Prediction& other) {
   TPSIM_CHECK(best.breakdown.size() == other.breakdown.size(), "predictions of different terms");
@@ -103,11 +123,11 @@ std::vector<TermDifference> term_differences(const Prediction& best, const Predi
   return differences;
 }
 
-Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
-                       const std::vector<SettingValue>& asked, int threads,
-                       const std::function<void(double)>& progress) {
-  if (asked.empty() || asked.size() > kMostAsked) {
-    return bad_input(fmt::format("{} settings are given", asked.size()), "--why-not",
+Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space, const Choices& asked,
+                       int threads, const std::function<void(double)>& progress) {
+  const std::size_t count = asked.settings.size() + asked.parts.size();
+  if (count == 0 || count > kMostAsked) {
+    return bad_input(fmt::format("{} settings are given", count), "--why-not",
                      fmt::format("give 1 to {} settings", kMostAsked));
   }
   WhyNot answer;
@@ -119,10 +139,12 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
   }
   answer.best = whole.plans.front();
   answer.tried = whole.tried;
-  // Both plans of a comparison use the same software.
+  // Both plans of a comparison use the same software, except for the requested parts.
   const Scenario chosen = with_found_parts(scenario, whole);
-  const Questioner questioner(chosen, space, threads);
-  TPSIM_TRY(const SearchResult found, questioner.search_with(asked));
+  Scenario requested = chosen;
+  requested.stack = with_parts(requested.stack, asked.parts);
+  const Questioner questioner(requested, space, threads);
+  TPSIM_TRY(const SearchResult found, questioner.search_with(asked.settings));
   if (!found.plans.empty()) {
     answer.other = found.plans.front();
     answer.waterfall = term_differences(answer.best.predicted, answer.other->predicted);
@@ -131,11 +153,12 @@ Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
   }
   answer.nearest_miss = found.nearest_miss;
   if (!answer.nearest_miss) {
-    answer.illegal = deciding_reason(chosen, with_settings(space, asked), found);
+    answer.illegal = deciding_reason(requested, with_settings(space, asked.settings), found);
     if (answer.illegal.empty()) answer.illegal = "no layout with these degrees uses all GPUs";
   }
-  answer.fixes = questioner.fixes(asked);
-  answer.enough_gpus = questioner.enough_gpus(asked);
+  answer.fixes = without_parts(chosen, space, asked, threads);
+  if (answer.fixes.empty()) answer.fixes = questioner.fixes(asked.settings);
+  answer.enough_gpus = questioner.enough_gpus(asked.settings);
   return answer;
 }
 

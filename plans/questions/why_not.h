@@ -22,15 +22,22 @@ struct TermDifference {
   Seconds difference() const { return other - best; }
 };
 
-// A change of the requested settings with which a plan fits.
+// Settings of a plan and parts of its software.
+struct Choices {
+  std::vector<SettingValue> settings;
+  PartValues parts;
+};
+std::string to_string(const Choices& choices);  // "tp=8,shard_group=node"
+
+// A change of the requested settings, or of all requested parts, with which a plan fits.
 struct Fix {
-  std::vector<SettingValue> given_up;
-  std::vector<SettingValue> instead;  // values of the given-up settings in `run`
+  Choices given_up;
+  Choices instead;  // values of the given-up settings and parts in `run`
   PlannedRun run;
 };
 
 struct WhyNot {
-  std::vector<SettingValue> asked;
+  Choices asked;
   PlannedRun best;                  // best plan of the whole space
   std::vector<TriedParts> tried;    // tried values of stack parts that are not stated, best first
   std::optional<PlannedRun> other;  // best plan with the requested settings, if one fits
@@ -50,9 +57,8 @@ struct WhyNot {
 
 // Returns the errors of search(), and kDoesNotFit if no plan fits even without the requested
 // settings.
-Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space,
-                       const std::vector<SettingValue>& asked, int threads = 1,
-                       const std::function<void(double)>& progress = {});
+Result<WhyNot> why_not(const Scenario& scenario, const SearchSpace& space, const Choices& asked,
+                       int threads = 1, const std::function<void(double)>& progress = {});
 
 // Returns the differences of `other` from `best`, in the order of the terms.
 std::vector<TermDifference> term_differences(const Prediction& best, const Prediction& other);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 namespace tpsim {
 namespace {
@@ -32,13 +33,25 @@ Result<std::vector<PartValues>> combinations(const PartLists& lists) {
 }
 
 // Returns the score of the first plan. A Pareto front has no scores: its first plan has the
-// shortest step, and the step is returned.
+// shortest step, and the step is returned. The score of a plan that was found only because nothing
+// else fits is that of the slow end of its interval.
 double first_score(const SearchResult& found) {
   if (found.plans.empty()) return std::numeric_limits<double>::max();
-  return found.scores.empty() ? found.plans.front().predicted.step.value() : found.scores.front();
+  const Prediction& first = found.plans.front().predicted;
+  const double score = found.scores.empty() ? first.step.value() : found.scores.front();
+  const bool is_needed = found.offload == OffloadSearch::kNeeded;
+  return is_needed ? score * (first.step_high / first.step) : score;
 }
 
 }  // namespace
+
+void add_counts(const SearchResult& from, SearchResult& to) {
+  to.considered += from.considered;
+  to.feasible += from.feasible;
+  to.not_as_good += from.not_as_good;
+  to.simulated += from.simulated;
+  for (const auto& [reason, count] : from.pruned) to.pruned[reason] += count;
+}
 
 Scenario with_found_parts(Scenario scenario, const SearchResult& found) {
   if (found.tried.empty()) return scenario;
@@ -67,7 +80,13 @@ Result<SearchResult> over_open_parts(const Scenario& scenario,
     TPSIM_TRY(SearchResult found, search(one, show));
     Scored scored{first_score(found), {parts, std::nullopt}};
     if (!found.plans.empty()) scored.tried.step = found.plans.front().predicted.step;
-    if (tried.empty() || scored.score < first_score(best)) best = std::move(found);
+    if (!tried.empty()) {
+      const bool is_better = scored.score < first_score(best);
+      if (is_better) std::swap(found, best);
+      add_counts(found, best);
+    } else {
+      best = std::move(found);
+    }
     tried.push_back(std::move(scored));
   }
   std::stable_sort(tried.begin(), tried.end(),

@@ -12,6 +12,9 @@ namespace tpsim {
 using SearchOfScenario =
     std::function<Result<SearchResult>(const Scenario&, const std::function<void(double)>&)>;
 
+// Adds the counts of search `from` to those of `to`.
+void add_counts(const SearchResult& from, SearchResult& to);
+
 // Runs `search` with every combination of values of the stack's open parts (StackChoices::parts).
 // Returns the result of the combination with the best first plan, and all combinations in `tried`.
 // Error for more than 64 combinations.

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <limits>
 #include <mutex>
 #include <queue>
@@ -49,13 +48,15 @@ inline Plan whole_plan(const Plan& settings, const StageCut& cut) {
 class SearchPass {
  public:
   // `cap`: plans with a higher score are skipped; with a cap, a pass without plans does not look
-  // for a nearest miss. `slow`: groups whose scores exceed the cap, or null.
+  // for a nearest miss. `slow`: groups whose scores exceed the cap, or null. `surely`: plans are
+  // skipped if the slow end of their interval exceeds the cap.
   SearchPass(PricerPool& pricers, const SearchSpace& space, int top, double cap = kNoCap,
-             const SlowGroups* slow = nullptr)
+             const SlowGroups* slow = nullptr, bool surely = false)
       : space_(space),
         top_(static_cast<std::size_t>(std::max(1, top))),
         cap_(cap),
         slow_(slow),
+        surely_(surely),
         seeks_miss_(space.wants_nearest_miss),
         pricers_(pricers),
         plans_(pricers.scenario(), space),
@@ -64,7 +65,7 @@ class SearchPass {
                   : std::numeric_limits<std::int64_t>::max()) {}
 
   Result<SearchResult> best(const std::function<void(double)>& progress, int threads) {
-    return timed([&]() -> Status {
+    return completed([&]() -> Status {
       TPSIM_TRY_STATUS(bound_families(threads, progress));
       return open_best(groups_, progress);
     });
@@ -72,7 +73,7 @@ class SearchPass {
 
   // Returns the Pareto front. Uses the bounds of an earlier best() or front() of this pass.
   Result<SearchResult> front(const std::function<void(double)>& progress, int threads) {
-    return timed([&]() -> Status {
+    return completed([&]() -> Status {
       TPSIM_TRY_STATUS(bound_families(threads, progress));
       return open_front(progress);
     });
@@ -82,7 +83,7 @@ class SearchPass {
   // bounds of an earlier best() or front() of this pass.
   Result<SearchResult> best_of_tp(std::int64_t tp, int top,
                                   const std::function<void(double)>& progress, int threads) {
-    return timed([&]() -> Status {
+    return completed([&]() -> Status {
       seeks_miss_ = false;  // the best plans of another degree may fit
       TPSIM_TRY_STATUS(bound_families(threads, progress));
       top_ = static_cast<std::size_t>(std::max(1, top));
@@ -111,15 +112,12 @@ class SearchPass {
 
  private:
   template <class Work>
-  Result<SearchResult> timed(const Work& work) {
-    const auto start = std::chrono::steady_clock::now();
+  Result<SearchResult> completed(const Work& work) {
     TPSIM_TRY_STATUS(work());
     if (result_.feasible == 0 && cap_ == kNoCap) {
       if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricers_.scenario());
       if (seeks_miss_) TPSIM_TRY_STATUS(find_nearest_miss());
     }
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    result_.elapsed = Seconds(elapsed.count());
     return std::move(result_);
   }
 
@@ -199,21 +197,25 @@ class SearchPass {
     Candidate candidate;
   };
 
+  static bool is_better(const Scored& a, const Scored& b) {
+    return std::pair(a.score, a.candidate.place) < std::pair(b.score, b.candidate.place);
+  }
+
+  bool groups_layouts() const { return space_.group == Grouping::kLayout; }
+
   // Inserts a plan into the `top` best. Keeps only the best candidate with each index: candidates
-  // with equal indices differ only in the number of recomputed blocks.
+  // with equal indices differ only in the number of recomputed blocks. If the search ranks layouts,
+  // keeps only the best candidate of each.
   void keep(const Scored& scored, std::vector<Scored>& best) const {
     const auto same = std::find_if(best.begin(), best.end(), [&](const Scored& other) {
-      return other.candidate.place == scored.candidate.place;
+      return groups_layouts() ? other.candidate.plan.degrees == scored.candidate.plan.degrees
+                              : other.candidate.place == scored.candidate.place;
     });
     if (same != best.end()) {
-      if (same->score <= scored.score) return;
+      if (groups_layouts() ? !is_better(scored, *same) : same->score <= scored.score) return;
       best.erase(same);
     }
-    const auto here =
-        std::upper_bound(best.begin(), best.end(), scored, [](const Scored& a, const Scored& b) {
-          return std::pair(a.score, a.candidate.place) < std::pair(b.score, b.candidate.place);
-        });
-    best.insert(here, scored);
+    best.insert(std::upper_bound(best.begin(), best.end(), scored, is_better), scored);
     if (best.size() > top_) best.pop_back();
   }
 
@@ -233,6 +235,14 @@ class SearchPass {
     const auto goal = [&] {
       return best.size() == top_ ? std::min(cap_, best.back().score) : cap_;
     };
+    // Returns the goal of plans with these degrees: if the search ranks layouts, only a better plan
+    // than the best one of the same layout is of interest.
+    const auto goal_of = [&](const ParallelDegrees& degrees) {
+      const auto same = std::find_if(best.begin(), best.end(), [&](const Scored& other) {
+        return groups_layouts() && other.candidate.plan.degrees == degrees;
+      });
+      return same == best.end() ? goal() : std::min(goal(), same->score);
+    };
     std::size_t group = 0;
     while (group < groups.size() || !open.empty()) {
       const bool opens = group < groups.size() &&
@@ -242,15 +252,19 @@ class SearchPass {
       if (opens) {
         if (progress && group % 64 == 0) progress(share_done(group, groups.size()));
         const std::size_t known = candidates_.size();
-        Found found = families_.back()->open(groups[group++], goal());
+        Found found = families_.back()->open(groups[group], goal_of(groups[group].key.degrees));
+        ++group;
         add(found);
         for (std::size_t i = known; i < candidates_.size(); ++i) open.push(i);
         if (static_cast<std::int64_t>(candidates_.size()) > most_) return too_many_fit();
       } else {
         const Candidate& candidate = candidates_[open.top()];
-        keep({exact_score(candidate), candidate}, best);
-        ++result_.simulated;
         open.pop();
+        if (candidate.bound > goal_of(candidate.plan.degrees)) continue;
+        const double score = exact_score(candidate);
+        TPSIM_TRY(const bool keeps, is_below_cap(candidate, score));
+        if (keeps) keep({score, candidate}, best);
+        ++result_.simulated;
       }
     }
     Found left;
@@ -292,6 +306,14 @@ class SearchPass {
     return score_of(space_.objective, candidate, exact_step(candidate).value());
   }
 
+  // Whether the score, or with `surely` the score of the slow end of the interval, is below the
+  // cap.
+  Result<bool> is_below_cap(const Candidate& candidate, double score) {
+    if (!surely_ || score >= cap_) return !surely_;
+    TPSIM_TRY(const PlannedRun run, predicted(candidate));
+    return score_of(space_.objective, candidate, run.predicted.step_high.value()) < cap_;
+  }
+
   Result<PlannedRun> predicted(const Candidate& candidate) {
     Plan plan = whole_plan(candidate.plan, *candidate.cut);
     TPSIM_TRY(Prediction prediction, predict(pricer(), plan));
@@ -315,6 +337,7 @@ class SearchPass {
   std::size_t top_;
   double cap_;
   const SlowGroups* slow_;
+  bool surely_;
   bool seeks_miss_;  // whether to compute SearchResult::nearest_miss if no plan fits
   PricerPool& pricers_;
   PlanSpace plans_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/enum_words.h"
 #include "core/plan/report.h"
 #include "core/software/stack_parts.h"
 
@@ -20,6 +21,19 @@ struct TriedParts {
   std::optional<Seconds> step;
 };
 
+// Use of an offloaded optimizer by a search. Until measured runs confirm its price, a plan with
+// offload is found only if no plan fits without, or if its whole interval is better than the best
+// plan without.
+enum class OffloadSearch : std::uint8_t {
+  kAsAsked,  // offload was asked for or excluded, or no plan exceeds memory without offload
+  kLeftOut,  // not searched since a plan fits: the objective memory, or a Pareto front
+  kSurely,   // searched for plans whose whole interval is better
+  kNeeded,   // no plan fits without offload
+};
+template <>
+inline constexpr auto kEnumNames<OffloadSearch> =
+    std::to_array<std::string_view>({"as_asked", "left_out", "if_surely_better", "needed"});
+
 inline constexpr double kNoCap = std::numeric_limits<double>::max();  // no limit of a score
 
 struct SearchResult {
@@ -31,17 +45,15 @@ struct SearchResult {
   std::int64_t not_as_good = 0;
   std::int64_t simulated = 0;                  // plans simulated event by event
   std::map<std::string, std::int64_t> pruned;  // reason -> number of combinations
-  Seconds elapsed;
+  Seconds elapsed;  // until the answer, with all searches for it; set by plan_answer()
   std::vector<PlannedRun> plans;  // best first, simulated event by event
   // Value of the objective for each plan: seconds, bytes or GPU-seconds per step. Empty for a
   // Pareto front.
   std::vector<double> scores;
-  // Whether plans with offload were skipped because plans fit without offload, for the objective
-  // memory or a Pareto front. Plans with offload might then be faster or use less memory.
-  bool offload_left_out = false;
+  OffloadSearch offload = OffloadSearch::kAsAsked;
   std::optional<PlannedRun> nearest_miss;  // plan with the lowest peak if no plan fits
   // The combinations of software options that the search tried (StackChoices::parts), best first.
-  // All other members describe the first combination.
+  // Counts are those of all combinations; other members describe the first one.
   std::vector<TriedParts> tried;
 };
 

@@ -18,6 +18,11 @@ enum class Objective : std::uint8_t { kTime, kMemory, kCost, kEnergy };
 template <>
 inline constexpr auto kEnumNames<Objective> = std::to_array<std::string_view>({"time", "memory",
                                                                                "cost", "energy"});
+// The entries of a ranking: every plan, or the best plan of each layout. Plans with equal parallel
+// degrees are variants of one layout.
+enum class Grouping : std::uint8_t { kNone, kLayout };
+template <>
+inline constexpr auto kEnumNames<Grouping> = std::to_array<std::string_view>({"none", "layout"});
 // Power of a waiting GPU relative to a computing one. An estimate: a waiting GPU polls in a
 // collective at low utilization, well above the idle power of 50 to 70 W of an A100 (400 W) or H100
 // (700 W).
@@ -49,6 +54,7 @@ struct SearchSpace : SearchLimits {
   // plan is legal and fits, the best plan is at least as good.
   std::optional<Plan> around;
   Objective objective = Objective::kTime;
+  Grouping group = Grouping::kNone;
   bool wants_nearest_miss = true;  // compute SearchResult::nearest_miss if no plan fits
 };
 

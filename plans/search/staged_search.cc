@@ -20,16 +20,6 @@ SearchSpace offloaded(SearchSpace space) {
 
 bool lacked_memory(const SearchResult& found) { return found.pruned.count(kOverMemory) > 0; }
 
-// Adds the counts and the elapsed time of search `from` to those of `to`.
-void add_counts(const SearchResult& from, SearchResult& to) {
-  to.considered += from.considered;
-  to.feasible += from.feasible;
-  to.not_as_good += from.not_as_good;
-  to.simulated += from.simulated;
-  to.elapsed += from.elapsed;
-  for (const auto& [reason, count] : from.pruned) to.pruned[reason] += count;
-}
-
 // Sets second.nearest_miss to the nearest miss with the lower peak. For two searches without plans.
 void keep_nearest_miss(SearchResult& second, SearchResult& first) {
   const auto peak = [](const SearchResult& found) { return found.nearest_miss->predicted.peak; };
@@ -39,8 +29,8 @@ void keep_nearest_miss(SearchResult& second, SearchResult& first) {
 }
 
 // Returns the `top` best plans of both searches, without and with offload. At equal scores, plans
-// of the first search come first.
-SearchResult merged(SearchResult first, SearchResult second, std::size_t top) {
+// of the first search come first. If layouts are ranked, keeps the better plan of each.
+SearchResult merged(SearchResult first, SearchResult second, std::size_t top, Grouping group) {
   add_counts(first, second);
   keep_nearest_miss(second, first);
   std::vector<PlannedRun> plans;
@@ -50,9 +40,14 @@ SearchResult merged(SearchResult first, SearchResult second, std::size_t top) {
     const bool takes_first =
         k == second.plans.size() || (i < first.plans.size() && first.scores[i] <= second.scores[k]);
     SearchResult& from = takes_first ? first : second;
-    std::size_t& at = takes_first ? i : k;
+    const std::size_t at = takes_first ? i++ : k++;
+    const bool is_variant = group == Grouping::kLayout &&
+                            std::any_of(plans.begin(), plans.end(), [&](const PlannedRun& run) {
+                              return run.plan.degrees == from.plans[at].plan.degrees;
+                            });
+    if (is_variant) continue;
     plans.push_back(std::move(from.plans[at]));
-    scores.push_back(from.scores[at++]);
+    scores.push_back(from.scores[at]);
   }
   second.plans = std::move(plans);
   second.scores = std::move(scores);
@@ -105,20 +100,27 @@ class StagedSearch::Stages {
 
   Result<std::optional<PlannedRun>> faster_batch(double tokens_per_s) {
     constexpr double kLeastGain = 1.05;
-    std::optional<PlannedRun> faster;
+    const std::int64_t batch = divisible_batch(space_.global_batch, space_.gpus);
+    if (batch == space_.global_batch) return std::optional<PlannedRun>();
+    return best_with(space_.gpus, batch, kLeastGain * tokens_per_s);
+  }
+
+  Result<std::optional<PlannedRun>> best_with(std::int64_t gpus, std::int64_t global_batch,
+                                              double least) {
     SearchSpace space = space_;
-    space.global_batch = divisible_batch(space_.global_batch, space_.gpus);
-    if (space.global_batch == space_.global_batch) return faster;
-    const auto tokens = static_cast<double>(space.global_batch * scenario_.model.seq);
-    const double least = kLeastGain * tokens_per_s;
+    space.gpus = gpus;
+    space.global_batch = global_batch;
+    const auto tokens = static_cast<double>(global_batch * scenario_.model.seq);
     Stages other(scenario_, space, 1, threads_, least > 0 ? tokens / least : kNoCap);
-    if (pricers_) pricers_->take_back_all();
+    if (!pricers_) pricers_ = std::make_shared<PricerPool>(scenario_);
+    pricers_->take_back_all();
     other.pricers_ = pricers_;
     TPSIM_TRY(SearchResult found, other.best({}));
+    std::optional<PlannedRun> best;
     if (!found.plans.empty() && found.plans.front().predicted.tokens_per_s >= least) {
-      faster = std::move(found.plans.front());
+      best = std::move(found.plans.front());
     }
-    return faster;
+    return best;
   }
 
  private:
@@ -131,37 +133,52 @@ class StagedSearch::Stages {
   // Returns the pass whose plans fit.
   SearchPass& shown() { return !fits_without_offload_ && second_ ? *second_ : first(); }
 
-  SearchPass& second(double cap = kNoCap) {
+  // `surely`: see SearchPass.
+  SearchPass& second(double cap = kNoCap, bool surely = false) {
     if (second_) return *second_;
     // Offloading the optimizer never shortens a step, so the second pass skips groups that are too
     // slow without offload.
     slow_ = first_->groups_beyond(cap);
     pricers_->take_back_all();
-    second_.emplace(*pricers_, offloaded_space_, top_, cap, &slow_);
+    second_.emplace(*pricers_, offloaded_space_, top_, cap, &slow_, surely);
     return *second_;
   }
 
-  // If some plans exceed memory, a second pass tries plans with an offloaded optimizer. The second
-  // pass is skipped if the objective is memory and a plan fits without offload.
+  // If some plans exceed memory, a second pass tries plans with an offloaded optimizer. If a plan
+  // fits without offload, the pass is skipped for the objective memory, and otherwise keeps plans
+  // whose whole interval is better than the best plan so far.
   Result<SearchResult> best_plans(const Progress& progress) {
-    TPSIM_TRY(SearchResult found, first().best(progress, threads_));
+    // Share of the first pass in the progress, if a second one may follow.
+    const double share = may_offload(scenario_, space_) ? 0.6 : 1;
+    const auto part = [&](double begin, double end) -> Progress {
+      if (!progress) return {};
+      return [=](double done) { progress(begin + done * (end - begin)); };
+    };
+    TPSIM_TRY(SearchResult found, first().best(part(0, share), threads_));
     fits_without_offload_ = !found.plans.empty();
     if (!may_offload(scenario_, space_) || !lacked_memory(found)) return found;
-    found.offload_left_out = space_.objective == Objective::kMemory && !found.plans.empty();
-    if (found.offload_left_out) return found;
+    if (fits_without_offload_ && space_.objective == Objective::kMemory) {
+      found.offload = OffloadSearch::kLeftOut;
+      return found;
+    }
     const auto wanted = static_cast<std::size_t>(std::max(1, top_));
-    const double cap = found.plans.size() < wanted ? cap_ : found.scores.back();
-    TPSIM_TRY(SearchResult second_found, second(cap).best(progress, threads_));
-    return merged(std::move(found), std::move(second_found), wanted);
+    const double cap = fits_without_offload_ ? found.scores.front() : cap_;
+    TPSIM_TRY(SearchResult second_found,
+              second(cap, fits_without_offload_).best(part(share, 1), threads_));
+    second_found.offload = fits_without_offload_ ? OffloadSearch::kSurely : OffloadSearch::kNeeded;
+    return merged(std::move(found), std::move(second_found), wanted, space_.group);
   }
 
   Result<SearchResult> front_plans(const Progress& progress) {
     TPSIM_TRY(SearchResult found, first().front(progress, threads_));
     fits_without_offload_ = !found.plans.empty();
     if (!may_offload(scenario_, space_)) return found;
-    found.offload_left_out = !found.plans.empty() && lacked_memory(found);
-    if (!found.plans.empty()) return found;
+    if (!found.plans.empty()) {
+      if (lacked_memory(found)) found.offload = OffloadSearch::kLeftOut;
+      return found;
+    }
     TPSIM_TRY(SearchResult other, second().front(progress, threads_));
+    other.offload = OffloadSearch::kNeeded;
     add_counts(found, other);
     keep_nearest_miss(other, found);
     return other;
@@ -196,6 +213,11 @@ Result<SearchResult> StagedSearch::best_of_tp(std::int64_t tp, int top, const Pr
 }
 Result<std::optional<PlannedRun>> StagedSearch::faster_batch(double tokens_per_s) {
   return stages_->faster_batch(tokens_per_s);
+}
+
+Result<std::optional<PlannedRun>> StagedSearch::best_with(std::int64_t gpus,
+                                                          std::int64_t global_batch, double least) {
+  return stages_->best_with(gpus, global_batch, least);
 }
 
 }  // namespace tpsim

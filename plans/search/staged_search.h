@@ -38,6 +38,10 @@ class StagedSearch {
   // Returns the best plan by time of the space with divisible_batch(), if its tokens/s exceed those
   // of the best plan, `tokens_per_s`, by at least 5 %. Fast after best().
   Result<std::optional<PlannedRun>> faster_batch(double tokens_per_s);
+  // Returns the best plan by time of the space with this number of GPUs and this batch, if its
+  // tokens/s are at least `least`. Fast if few plans are, and after other searches.
+  Result<std::optional<PlannedRun>> best_with(std::int64_t gpus, std::int64_t global_batch,
+                                              double least);
 
  private:
   class Stages;

@@ -11,13 +11,13 @@ the same: report.to_dict() is the command's --json document. Errors are tpsim.Er
 command's text. See docs/python.md.
 """
 
-from tpsim import _results
+from tpsim import _reports, _tables  # _tables: what print() and notebooks show
 from tpsim._calls import (
     calibrate, campaign, check_log, clusters, compare, explain, export, import_plan, load_plan, models,
     plan, profiles, run, scaling, simulate, stacks, validate)
 from tpsim._errors import Error
 from tpsim._options import VERSION
-from tpsim._results import *
+from tpsim._reports import *
 
 __version__: str = VERSION
 
@@ -25,4 +25,4 @@ __all__ = [
     "Error", "calibrate", "campaign", "check_log", "clusters", "compare", "explain", "export",
     "import_plan", "load_plan", "models", "plan", "profiles", "run", "scaling", "simulate", "stacks",
     "validate"]
-__all__ += _results.__all__
+__all__ += _reports.__all__

@@ -17,13 +17,15 @@ import os
 import tempfile
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, TypeVar, Union
 
+from tpsim._errors import Error
 from tpsim._options import OPTIONS
 from tpsim._program import Answer, call, run_command
+from tpsim._reports import (
+    CalibrateReport, CampaignReport, CompareReport, ExplainReport, LogReport, MemoryReport, Plan, PlanReport, ProgramReport,
+    RunReport, ScalingReport, SimulateReport, ValidationReport, WhatIfReport, WhyNotReport)
 from tpsim._results import (
-    AnyPlan, Bools, CalibrateReport, CampaignReport, CompareReport, ExplainReport, Ints, LogReport,
-    MemoryReport, Number, PathLike, Plan, PlanReport, ProgramReport, RunReport, ScalingReport, SimulateReport,
-    Texts, ValidationReport, WhatIfReport, WhyNotReport, compare_report_from, needed_plan_text,
-    plan_from, plan_report_from, plan_text, report_from, single_report_from)
+    compare_report_from, needed_plan_text, plan_from, plan_report_from, plan_text, report_from, single_report_from)
+from tpsim._values import AnyPlan, Bools, Ints, Number, PathLike, Texts
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -117,17 +119,27 @@ def _value(name: str, value: Any) -> Any:
     return [_single_value(name, one) for one in values]
 
 
+def _hint_for(command: str, name: str, known: List[str]) -> str:
+    """Returns what the program says of an unknown option, or else the nearest keyword."""
+    import difflib  # imported only if an error needs it
+
+    try:
+        call(command, {name: True})
+    except Error as error:
+        if error.hint and "the option " + name in error.message and "did you mean" not in error.hint:
+            return f": {error.hint}"
+    near = difflib.get_close_matches(name, known, 1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
 def _given(command: str, options: Dict[str, Any], **own: Any) -> Dict[str, Any]:
     """Returns the given options. Switches that are off are omitted."""
     switches = {option.name for option in _options_of(command) if not option.value}
     known = [option.name for option in _options_of(command)]
     for name in options:
         if name not in known:
-            import difflib  # imported only if an error needs it
-
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"; did you mean '{near[0]}'?" if near else ""
-            raise TypeError(f"{command}() got an unexpected keyword argument '{name}'{hint}")
+            raise TypeError(f"{command}() got an unexpected keyword argument '{name}'"
+                            + _hint_for(command, name, known))
     given = {}
     for name, value in {**own, **options}.items():
         if name in switches:

@@ -1,4 +1,6 @@
-"""Command line: `recipe` prints a configuration, `check` checks arguments with a framework's code. Both print JSON."""
+"""Command line: `recipe` prints a configuration, `check` checks arguments with a framework's code, `read` prints the
+contents of a snapshot or report. All print JSON.
+"""
 import argparse
 import contextlib
 import json
@@ -7,8 +9,11 @@ import pathlib
 import sys
 import warnings
 
-from . import checkout, isolation, overrides, recipe, recorders, replaced
+from . import checkout, isolation, memory_snapshot, nsys_report, overrides, recipe, recorders, replaced
 from .judges import JUDGES
+
+READERS = {"memory-snapshot": memory_snapshot, "nsys-report": nsys_report}
+
 
 def options():
     parser = argparse.ArgumentParser(prog="tpsim_recipes", description="Run the Python code of a training framework, with stubs for missing modules.")
@@ -28,6 +33,9 @@ def options():
     judge.add_argument("framework", choices=sorted(JUDGES))
     judge.add_argument("file", type=pathlib.Path, nargs="+",
                        help="JSON file with arguments and environment; for several files, a list of verdicts is printed")
+    reader = commands.add_parser("read", help="print the contents of a file that a profiler wrote")
+    reader.add_argument("reader", choices=sorted(READERS))
+    reader.add_argument("file", type=pathlib.Path)
     return parser
 
 
@@ -66,11 +74,24 @@ def judged_by(judge, files, sources):
     return verdicts[0] if len(verdicts) == 1 else {"verdicts": verdicts}
 
 
+def read_with(reader, file):
+    """Returns the contents of an untrusted file."""
+    try:
+        return reader.read(file)
+    except recorders.Refusal:
+        raise
+    except ImportError as error:
+        return {"error": f"needs the module {error.name}, which python3 lacks here", "hint": "install it: apt-get install python3",
+                "is_missing": True}
+    except Exception as error:  # pylint: disable=broad-except
+        raise recorders.Refusal(f"is damaged or incomplete ({type(error).__name__}: {error})", reader.HINT) from None
+
+
 def refused(work):
     """Returns the result of `work`. An exception becomes a dictionary with the keys "error" and "hint"."""
     try:
         return work()
-    except recipe.Refusal as refusal:
+    except recorders.Refusal as refusal:
         return {"error": str(refusal), "hint": refusal.hint, "choices": refusal.choices}
     except RecursionError:
         return {"error": "a function of the recipe calls itself without end", "hint": ""}
@@ -89,23 +110,29 @@ def place_of(error):
     return place
 
 
+def work_of(arguments, files):
+    """Returns the function that a command runs, and the files and folders that the function may read."""
+    if arguments.command == "read":
+        return lambda: refused(lambda: read_with(READERS[arguments.reader], files[0])), [str(files[0])]
+    named = [place for folder in arguments.checkout for place in checkout.sources_of(folder)]
+    sources = list(dict.fromkeys([*named, *checkout.above(files[0])]))
+    visible = [*map(str, sources), *(str(one.parent) for one in files)]
+    if arguments.command == "recipe":
+        return lambda: run_recipe(arguments, sources), visible
+    return lambda: judged_by(JUDGES[arguments.framework], files, sources), visible
+
+
 def main():
     arguments = options().parse_args()
     files = [one.resolve() for one in (arguments.file if arguments.command == "check" else [arguments.file])]
-    file = arguments.file = files[0]
-    named = [place for folder in arguments.checkout for place in checkout.sources_of(folder)]
-    sources = list(dict.fromkeys([*named, *checkout.above(file)]))
-    if arguments.command == "recipe":
-        work = quiet(lambda: run_recipe(arguments, sources))
-    else:
-        work = quiet(lambda: judged_by(JUDGES[arguments.framework], files, sources))
+    arguments.file = files[0]
+    work, visible = work_of(arguments, files)
     try:
-        answer = isolation.run(work, [*map(str, sources), *(str(one.parent) for one in files)], arguments.seconds,
+        answer = isolation.run(quiet(work), lambda: isolation.enter_file_system(visible), arguments.seconds,
                                wall=3 * arguments.seconds)
     except isolation.Failed as failed:
         answer = {"error": str(failed), "hint": ""}
-    json.dump(answer, sys.stdout)
-    sys.stdout.write("\n")
+    sys.stdout.write(json.dumps(answer) + "\n")
 
 
 main()

@@ -35,7 +35,7 @@ def judged(work):
     argparse.ArgumentParser.error = raise_message
     try:
         return {"accepted": True, "settings": work()}
-    except recipe.Refusal:
+    except recorders.Refusal:
         raise
     except Exception as error:  # pylint: disable=broad-except
         is_terse = not str(error) or isinstance(error, (AttributeError, KeyError, TypeError))
@@ -64,7 +64,7 @@ def prepared(file, sources, program):
 def require(name):
     """Refuses to judge if the checkouts lack the module, because its stub accepts everything."""
     if isinstance(importlib.import_module(name), stubs.StubModule):
-        raise recipe.Refusal(f"the checkouts do not contain {name}",
+        raise recorders.Refusal(f"the checkouts do not contain {name}",
                              "--check names the framework's checkout, --checkout further ones")
 
 

@@ -1,12 +1,14 @@
 """Runs untrusted code in a separate process with limits.
 
-If Linux allows user namespaces, the process has no network and a restricted file system: Python and
-the given folders are read-only, and one empty folder is writable. On all systems, an audit hook of
-Python refuses to start programs, to connect and to write. The hook does not stop native code that
-bypasses Python.
+If Linux allows user namespaces, the process has no network and the file system that the caller
+enters. For recipes, Python and the given folders are read-only, and one empty folder is writable. On
+all systems, an audit hook of Python refuses recipes to start programs, to connect, and to write
+outside of that folder, which is removed afterwards. The hook does not stop native code that bypasses
+Python.
 """
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import pathlib
@@ -33,8 +35,11 @@ PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_CAPBSET_DROP = 1, 38, 24
 
 REFUSED = {"os.fork", "os.forkpty", "os.posix_spawn", "os.spawn", "os.system", "os.exec", "subprocess.Popen", "pty.spawn",
            "socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo", "ctypes.dlopen"}
-CHANGING = {"os.remove", "os.rename", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod", "os.chown",
-            "os.mkdir", "shutil.rmtree"}
+# By event that changes files: the index of each path in its arguments, and of the path's dir_fd if the event has one.
+CHANGING = {"os.remove": [(0, 1)], "os.rmdir": [(0, 1)], "os.mkdir": [(0, 2)], "os.symlink": [(1, 2)],
+            "os.rename": [(0, 2), (1, 3)], "os.link": [(0, 2), (1, 3)], "os.chmod": [(0, 2)], "os.chown": [(0, 3)],
+            "os.utime": [(0, 3)], "os.truncate": [(0, None)], "shutil.rmtree": [(0, None)],
+            "os.setxattr": [(0, None)], "os.removexattr": [(0, None)]}
 
 
 class NotIsolated(Exception):
@@ -124,21 +129,24 @@ def pivot(root):
     libc_call("umount2", b"/old", MNT_DETACH)
 
 
-def make_read_only(root):
+def make_read_only(root, with_root=True):
     """Makes every mount below `root` read-only. Mount flags that the system has locked are kept."""
     with open("/proc/self/mountinfo", encoding="utf-8") as table:
         places = [line.split()[4].encode().decode("unicode_escape") for line in table]
     for place in places:
-        if place != root and not place.startswith(root + "/"):
+        if not (place.startswith(root + "/") or with_root and place == root):
             continue
         flags = os.statvfs(place).f_flag & KEPT_FLAGS
         mount(None, place, None, MS_REMOUNT | MS_BIND | MS_RDONLY | flags)
 
 
 def set_limits(seconds):
-    for what, most in ((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, MEMORY_BYTES),
-                       (resource.RLIMIT_FSIZE, FILE_BYTES), (resource.RLIMIT_CORE, 0),
-                       (resource.RLIMIT_NPROC, PROCESSES), (resource.RLIMIT_NOFILE, 256)):
+    limit_to((resource.RLIMIT_CPU, seconds), (resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_FSIZE, FILE_BYTES),
+             (resource.RLIMIT_CORE, 0), (resource.RLIMIT_NOFILE, 256))
+
+
+def limit_to(*limits):
+    for what, most in limits:
         _, hard = resource.getrlimit(what)
         with contextlib.suppress(ValueError, OSError):
             limit = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -155,21 +163,47 @@ def drop_rights():
     libc.capset(header, (ctypes.c_uint32 * 6)())
 
 
-def refuse_by_events(may_write):
-    """Installs the audit hook that refuses actions. Writing is refused only if the file system is not read-only."""
+def is_below(path, folder, dir_fd=-1):
+    """Whether a path, relative to the open folder `dir_fd` unless that is -1, is inside of `folder`."""
+    if isinstance(path, int):
+        return False
+    base = f"/proc/self/fd/{dir_fd}" if dir_fd != -1 else ""
+    return os.path.realpath(os.path.join(base, os.fsdecode(path))).startswith(folder + os.sep)
+
+
+def opened_below(path, mode, folder):
+    """Whether a path that is opened is inside of `folder`. os.open() has no mode. Its relative paths are refused,
+    because they may belong to another folder.
+    """
+    return (mode is not None or os.path.isabs(path)) and is_below(path, folder)
+
+
+def refuse_by_events(writable):
+    """Installs the audit hook that refuses actions. Files are changed only in the folder `writable`; None: everywhere,
+    because the file system is read-only.
+    """
+    def refuse(what):
+        raise PermissionError(errno.EACCES, f"tpsim does not allow a recipe to {what}")
+
     def hook(event, arguments):
-        if event in REFUSED or event in CHANGING and not may_write:
-            raise PermissionError(f"tpsim does not allow a recipe to do this: {event}")
-        if event == "open" and not may_write and isinstance(arguments[2], int):
-            changes = arguments[2] & (os.O_WRONLY | os.O_RDWR) and not isinstance(arguments[0], int)
-            if changes and str(arguments[0]) != os.devnull:
-                raise PermissionError(f"tpsim does not allow a recipe to write the file {arguments[0]}")
+        if event in REFUSED:
+            refuse(f"do this: {event}")
+        if writable is None:
+            return
+        if event == "open" and isinstance(arguments[2], int) and not isinstance(arguments[0], int):
+            changes = arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            if changes and arguments[0] != os.devnull and not opened_below(*arguments[:2], writable):
+                refuse(f"write the file {arguments[0]}")
+        for path, dir_fd in CHANGING.get(event, ()):
+            has_folder = dir_fd is not None and len(arguments) > dir_fd
+            if not is_below(arguments[path], writable, arguments[dir_fd] if has_folder else -1):
+                refuse(f"do this: {event} {arguments[path]}")
     sys.addaudithook(hook)
 
 
-def start(work, visible, seconds, pipe):
+def start(work, enter, seconds, pipe):
     """Runs in the child process: isolates it, then runs `work` in a child of its own, the first
-    process of the namespace.
+    process of the namespace. `work` gets the reason why it is not isolated.
     """
     os.setsid()
     set_limits(seconds)
@@ -186,21 +220,37 @@ def start(work, visible, seconds, pipe):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if not why_not:
         try:
-            enter_file_system(visible)
+            enter()
         except (NotIsolated, OSError) as error:
             why_not = str(error)
         else:
             drop_rights()
-    refuse_by_events(may_write=not why_not)
-    result = work()
+    result = work(why_not)
     result.setdefault("tpsim_recipe", {})["not_isolated"] = why_not
     with os.fdopen(pipe, "w", encoding="utf-8") as out:
-        json.dump(result, out)
+        out.write(json.dumps(result))
 
 
-def run(work, visible, seconds=CPU_SECONDS, wall=WALL_SECONDS):
-    """Runs `work` in a separate process and returns its dictionary. The key "not_isolated" is the
-    reason why the process was not isolated; empty if it was.
+def run(work, enter, seconds=CPU_SECONDS, wall=WALL_SECONDS):
+    """As begin(), for code in Python: runs `work` under the audit hook, with an empty folder for its files where the file
+    system is not isolated, and returns its dictionary.
+    """
+    with tempfile.TemporaryDirectory(prefix="tpsim-recipe-", ignore_cleanup_errors=True) as made:
+        folder = os.path.realpath(made)
+
+        def guarded(why_not):
+            limit_to((resource.RLIMIT_NPROC, PROCESSES))
+            if why_not:
+                os.chdir(folder)
+                tempfile.tempdir = folder
+            refuse_by_events(writable=folder if why_not else None)
+            return work()
+        return begin(guarded, enter, seconds, wall)()
+
+
+def begin(work, enter, seconds, wall):
+    """Starts `work` in a separate process, in the file system that `enter` enters. Returns a function that waits for its
+    dictionary. `work` gets the reason why the process is not isolated; empty if it is, as the key "not_isolated" says.
     """
     reading, writing = os.pipe()
     child = os.fork()
@@ -208,7 +258,7 @@ def run(work, visible, seconds=CPU_SECONDS, wall=WALL_SECONDS):
         code = 1
         try:
             os.close(reading)
-            start(work, visible, seconds, writing)
+            start(work, enter, seconds, writing)
             code = 0
         except BaseException as error:  # pylint: disable=broad-except
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
@@ -216,17 +266,21 @@ def run(work, visible, seconds=CPU_SECONDS, wall=WALL_SECONDS):
             sys.stderr.flush()
             os._exit(code)
     os.close(writing)
-    text, in_time = read_until(reading, time.monotonic() + wall)
-    os.close(reading)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    if not in_time:
-        raise Failed(f"did not end within {wall} s")
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise Failed(why_none(status, seconds)) from None
+    deadline = time.monotonic() + wall
+
+    def finish():
+        text, in_time = read_until(reading, deadline)
+        os.close(reading)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if not in_time:
+            raise Failed(f"did not end within {wall} s")
+        try:
+            return json.loads(text)
+        except ValueError:
+            raise Failed(why_none(status, seconds)) from None
+    return finish
 
 
 def why_none(status, seconds):

@@ -78,7 +78,7 @@ def plugin_of(parsed, environment):
 
 
 # Keys of the file whose names in FSDP's settings differ.
-RENAMED = {"offload_params": "cpu_offload"}
+RENAMED = {"version": "fsdp_version"}
 
 
 def resolved(key, parsed, config, plugin):
@@ -88,8 +88,8 @@ def resolved(key, parsed, config, plugin):
         value = getattr(plugin, RENAMED.get(name, name), None)
         if name == "auto_wrap_policy":  # a function of PyTorch
             value = os.environ["FSDP_AUTO_WRAP_POLICY"]
-        elif name == "offload_params":
-            value = getattr(value, "offload_params", value)
+        elif name == "offload_params":  # in FSDP 2 a policy of PyTorch
+            value = os.environ["FSDP_OFFLOAD_PARAMS"] == "true"
     elif name in ("compute_environment", "distributed_type"):
         value = getattr(getattr(config, name), "value", getattr(config, name))
     else:

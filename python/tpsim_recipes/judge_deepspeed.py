@@ -5,7 +5,7 @@ them.
 import json
 import os
 
-from . import check, plain, recipe
+from . import check, plain, recorders
 from .judge_accelerate import NO_TRAINER, flat, trainer_settings, uses_transformers
 
 FORK = "megatron/arguments.py"
@@ -29,7 +29,7 @@ def megatron_deepspeed(file, sources):
 
 def require_deepspeed(sources):
     if not any((folder / "deepspeed" / "runtime").is_dir() for folder in sources):
-        raise recipe.Refusal("the checkouts do not contain DeepSpeed", "give its checkout to --check")
+        raise recorders.Refusal("the checkouts do not contain DeepSpeed", "give its checkout to --check")
 
 
 def deepspeed(file, sources):

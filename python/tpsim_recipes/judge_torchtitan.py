@@ -82,10 +82,17 @@ def prepare(gpus):
     recorders.world["gpus"] = gpus
     utils.init_distributed = lambda *_places, **_words: gpus
     utils.set_determinism = lambda *_places, **_words: None
-    Configurable.Config.build = lambda self, **_words: Stub()
+    Configurable.Config.build = lambda self, **_words: Built()
     ParallelDims.get_mesh = mesh
     pipeline_parallel._pipeline_module_split = stages_of  # pylint: disable=protected-access
     trainer.has_quantization = lambda *_: False
+
+
+class Built(Stub):
+    """Replaces objects that configurations build. Converters leave the model as it is: quantization needs torchao."""
+
+    def convert(self, model):
+        return model
 
 
 def mesh(self, _name):

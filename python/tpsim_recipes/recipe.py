@@ -17,15 +17,6 @@ RECIPE = re.compile(r"(?!_)(.*_)?(config|recipe)(_.*)?")
 USUAL = ("pretrain_recipe", "pretrain_config")
 
 
-class Refusal(Exception):
-    """An error that the user can fix. `choices` are valid names, such as recipes of the file."""
-
-    def __init__(self, message, hint="", choices=()):
-        super().__init__(message)
-        self.hint = hint
-        self.choices = list(choices)
-
-
 def prepare(sources, facts=None):
     """Makes `sources` importable, with stubs for missing modules. Returns the finder."""
     sys.path[:0] = [str(source) for source in sources]
@@ -81,7 +72,7 @@ def load(path, sources):
         sys.modules["recipe"] = module
         spec.loader.exec_module(module)
     if isinstance(module, stubs.StubModule):
-        raise Refusal("cannot be loaded as a Python module", "")
+        raise recorders.Refusal("cannot be loaded as a Python module", "")
     return module
 
 
@@ -116,10 +107,10 @@ def call(name, function, given):
     takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
     for key in given:
         if key not in parameters and not takes_any:
-            raise Refusal(f"{name}() has no parameter '{key}'", "its parameters: " + (", ".join(parameters) or "none"))
+            raise recorders.Refusal(f"{name}() has no parameter '{key}'", "its parameters: " + (", ".join(parameters) or "none"))
     missing = [one for one in needed_by(function) if one not in given]
     if missing:
-        raise Refusal(f"{name}() needs {', '.join(missing)}", "add --set " + ",".join(f"{one}=VALUE" for one in missing))
+        raise recorders.Refusal(f"{name}() needs {', '.join(missing)}", "add --set " + ",".join(f"{one}=VALUE" for one in missing))
     try:
         return function(**given)
     except recorders.Started as started:
@@ -131,7 +122,7 @@ def from_function(path, sources, asked, given):
     functions = functions_in(module, sources)
     if asked:
         if asked not in functions:
-            raise Refusal(f"has no function '{asked}'" + ("; its functions:" if functions else ""), "", sorted(functions))
+            raise recorders.Refusal(f"has no function '{asked}'" + ("; its functions:" if functions else ""), "", sorted(functions))
         return asked, call(asked, functions[asked], given)
     for usual in USUAL:
         if usual in functions:
@@ -141,15 +132,15 @@ def from_function(path, sources, asked, given):
     if len(names) == 1:
         return names[0], call(names[0], functions[names[0]], given)
     if not names:
-        raise Refusal("has no function that returns a configuration", "import the YAML file that it writes, "
+        raise recorders.Refusal("has no function that returns a configuration", "import the YAML file that it writes, "
                       "or the log of a run, which lists the arguments")
-    raise Refusal("contains several recipes:", "", names)
+    raise recorders.Refusal("contains several recipes:", "", names)
 
 
 def said_by_argparse():
     """Makes argparse raise its message, which names missing arguments, instead of exiting."""
     def error(_parser, message):
-        raise Refusal(f"refuses the arguments: {message}", "check them; --set '@=ARGUMENTS' gives all arguments of a Python script")
+        raise recorders.Refusal(f"refuses the arguments: {message}", "check them; --set '@=ARGUMENTS' gives all arguments of a Python script")
     argparse.ArgumentParser.error = error
 
 
@@ -166,7 +157,7 @@ def from_script(path, words):
         return started
     except SystemExit as ended:
         if ended.code not in (None, 0):
-            raise Refusal(f"exited with code {ended.code}",
+            raise recorders.Refusal(f"exited with code {ended.code}",
                           "check the arguments; --set '@=ARGUMENTS' gives all arguments of a Python script") from None
     return None
 
@@ -187,11 +178,11 @@ def resolved(path, sources, asked, given, words=None):
         if script is not None:
             framework, config = script.framework, script.config
     if config is None and words is not None:
-        raise Refusal("does not start a training with these arguments", "check the script's arguments")
+        raise recorders.Refusal("does not start a training with these arguments", "check the script's arguments")
     if config is None:
         function, config = from_function(path, sources, asked, given)
     if not dataclasses.is_dataclass(config) and not isinstance(config, (recorders.Recorder, dict)):
-        raise Refusal(f"{function or 'the script'} does not return a configuration", "name a function with --set recipe=NAME")
+        raise recorders.Refusal(f"{function or 'the script'} does not return a configuration", "name a function with --set recipe=NAME")
     walk = plain.Walk()
     made = walk.plain(config)
     framework = checkout.framework_of_target(str(made.get(plain.MADE_BY, ""))) or framework

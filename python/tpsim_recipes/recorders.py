@@ -53,6 +53,15 @@ def defaults_of(made_by):
             if one.default is not inspect.Parameter.empty and type(one.default).__name__ != "_HAS_DEFAULT_FACTORY_CLASS"}
 
 
+class Refusal(Exception):
+    """An error that the user can fix. `choices` are valid names, such as recipes of the file."""
+
+    def __init__(self, message, hint="", choices=()):
+        super().__init__(message)
+        self.hint = hint
+        self.choices = list(choices)
+
+
 class Started(BaseException):
     """Raised instead of starting training; contains the configuration."""
 

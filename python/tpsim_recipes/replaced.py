@@ -266,6 +266,26 @@ def fill_wrapt(module):
     module.decorator = decorator
 
 
+def refuse_adapters(*_places, **_words):
+    raise recorders.Refusal("trains adapters, which are not modelled", "the plan of full fine-tuning is an upper bound for time and memory")
+
+
+def fill_peft(module):
+    module.get_peft_model = module.LoraConfig = refuse_adapters
+
+
+def fill_unsloth(module):
+    class FastModel:
+        """Replaces the loader of models: returns a model and a tokenizer."""
+
+        get_peft_model = staticmethod(refuse_adapters)
+
+        @staticmethod
+        def from_pretrained(*_places, **_words):
+            return Stub(), Stub()
+    module.FastModel = module.FastLanguageModel = module.FastVisionModel = FastModel
+
+
 def fill_dataclass_extensions(module):
     class Registrable:
         """Replaces a class that registers its subclasses by name. Registration has no effect."""
@@ -355,5 +375,7 @@ def modules(facts_of):
             "transformers": fill_transformers,
             "tyro": fill_tyro,
             "wrapt": fill_wrapt,
+            "peft": fill_peft,
+            "unsloth": fill_unsloth,
             "dataclass_extensions": fill_dataclass_extensions,
             "megatron.bridge.models.conversion.auto_bridge": lambda module: fill_auto_bridge(module, facts_of)}

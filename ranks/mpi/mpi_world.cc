@@ -11,9 +11,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <optional>
-#include <random>
 #include <thread>
 
+#include "core/base/check.h"
 #include "ranks/launcher.h"
 #include "ranks/mpi/mpi_values.h"
 #include "ranks/mpi/mpi_watch.h"
@@ -73,8 +73,7 @@ MpiPlace mpi_place() {
   MPI_Bcast(host.data(), static_cast<int>(host.size()), MPI_CHAR, 0, MPI_COMM_WORLD);
   MPI_Bcast(&place.free_port, 1, MPI_INT, 0, MPI_COMM_WORLD);
   std::array<unsigned, 4> secret{};
-  std::random_device random;
-  std::generate(secret.begin(), secret.end(), std::ref(random));
+  TPSIM_CHECK(getentropy(secret.data(), sizeof secret) == 0, "random numbers for a token");
   MPI_Bcast(secret.data(), static_cast<int>(secret.size()), MPI_UNSIGNED, 0, MPI_COMM_WORLD);
   for (const unsigned word : secret) place.token += fmt::format("{:08x}", word);
   place.first_host = host.data();

@@ -32,14 +32,18 @@ class EventMark final : public WorkMark {
 };
 
 // Waits for the final result of a call and returns it; ncclInProgress if it takes longer than
-// `limit`. `state` queries NCCL. First yields, because NCCL launches a collective of a non-blocking
-// communicator within about 10 us, less than the shortest sleep. Then sleeps, because forming a
-// group takes longer.
-template <class State>
-ncclResult_t settled(ncclResult_t result, std::chrono::milliseconds limit, State state) {
+// `limit` or `stops` returns true. `state` queries NCCL. First yields, because NCCL launches a
+// collective of a non-blocking communicator within about 10 us, less than the shortest sleep. Then
+// sleeps, because forming a group takes longer.
+template <class State, class Stops>
+ncclResult_t settled(ncclResult_t result, std::chrono::milliseconds limit, State state,
+                     Stops stops) {
   constexpr std::chrono::microseconds kPause(50), kSoon(200);
   const auto begin = Clock::now();
-  for (auto now = begin; result == ncclInProgress && now < begin + limit; now = Clock::now()) {
+  const auto waits = [&](Clock::time_point now) {
+    return result == ncclInProgress && now < begin + limit && !stops();
+  };
+  for (auto now = begin; waits(now); now = Clock::now()) {
     if (now < begin + kSoon) {
       std::this_thread::yield();
     } else {
@@ -48,6 +52,11 @@ ncclResult_t settled(ncclResult_t result, std::chrono::milliseconds limit, State
     result = state();
   }
   return result;
+}
+
+template <class State>
+ncclResult_t settled(ncclResult_t result, std::chrono::milliseconds limit, State state) {
+  return settled(result, limit, state, [] { return false; });
 }
 
 std::string seconds_text(std::chrono::milliseconds limit) {
@@ -74,7 +83,7 @@ ncclResult_t NcclLibrary::state_of(ncclComm_t comm) const {
 std::unique_ptr<WorkMark> event_mark() { return std::make_unique<EventMark>(); }
 
 ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milliseconds limit,
-                  int most_channels) {
+                  int most_channels, const FailureElsewhere& failure) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   if (most_channels > 0) {
@@ -83,11 +92,15 @@ ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milli
   }
   ncclComm_t comm = nullptr;
   const ncclResult_t first = nccl.init_rank(&comm, init.size, init.id, init.rank, &config);
-  const ncclResult_t result = settled(first, limit, [&] { return nccl.state_of(comm); });
+  std::string failed;
+  const ncclResult_t result = settled(
+      first, limit, [&] { return nccl.state_of(comm); },
+      [&] { return failure && !(failed = failure()).empty(); });
   if (result == ncclSuccess) return comm;
   const std::string what = fmt::format("joining a group of {} ranks", init.size);
   const std::string reason =
-      result == ncclInProgress
+      !failed.empty() ? fmt::format("{}: {}", what, failed)
+      : result == ncclInProgress
           ? fmt::format("{}: the other ranks did not join within {}", what, seconds_text(limit))
           : nccl.refusal(result, what);
   if (comm != nullptr) nccl.abort(comm);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ranks/nccl/nccl_library.h"
+#include "ranks/nccl/rendezvous.h"
 
 namespace tpsim {
 
@@ -34,11 +35,11 @@ struct NcclInitArgs {
   int rank = 0;
   int size = 1;
 };
-// Creates a communicator and waits for all members. Throws CommunicatorAborted if NCCL fails or
-// members are missing after `limit`. `most_channels`: maximum number of thread blocks per call; 0:
-// NCCL's choice.
+// Creates a communicator and waits for all members. Throws CommunicatorAborted if NCCL fails,
+// `failure` returns a reason or members are missing after `limit`. `most_channels`: maximum number
+// of thread blocks per call; 0: NCCL's choice.
 ncclComm_t joined(const NcclLibrary& nccl, NcclInitArgs init, std::chrono::milliseconds limit,
-                  int most_channels = 0);
+                  int most_channels = 0, const FailureElsewhere& failure = nullptr);
 
 class NcclComm {
  public:

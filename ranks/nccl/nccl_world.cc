@@ -80,17 +80,19 @@ class NcclWorld final : public World {
   std::shared_ptr<NcclComm> comm(const std::string& key, const GroupMember& member,
                                  int most_channels = 0) {
     const NcclLibrary& nccl = *nccl_library();
+    const FailureElsewhere failure = [this] { return watch_.trouble().text; };
     ncclUniqueId id{};
     if (member.rank == 0) {
       nccl.check(nccl.unique_id(&id), "ncclGetUniqueId");
       demand(rendezvous_.put(key, std::string(id.internal, sizeof id.internal)));
     } else {
-      const Result<std::string> text = rendezvous_.get(key, limit_);
+      const Result<std::string> text = rendezvous_.get(key, limit_, failure);
       demand(text);
       TPSIM_CHECK(text->size() == sizeof id.internal, "an id of NCCL");
       std::copy(text->begin(), text->end(), id.internal);
     }
-    const ncclComm_t comm = joined(nccl, {id, member.rank, member.size}, limit_, most_channels);
+    const ncclComm_t comm =
+        joined(nccl, {id, member.rank, member.size}, limit_, most_channels, failure);
     auto made = std::make_shared<NcclComm>(nccl, comm, event_mark(), limit_);
     watch_.add(made);
     return made;

@@ -126,11 +126,15 @@ class TcpRendezvous final : public Rendezvous {
 
 }  // namespace
 
-Result<std::string> Rendezvous::get(const std::string& key, std::chrono::seconds limit) {
+Result<std::string> Rendezvous::get(const std::string& key, std::chrono::seconds limit,
+                                    const FailureElsewhere& failure) {
   const auto end = std::chrono::steady_clock::now() + limit;
   while (true) {
     std::string value = look_up(key);
     if (!value.empty()) return value;
+    if (std::string failed = failure ? failure() : ""; !failed.empty()) {
+      return Error{ErrorKind::kMissing, std::move(failed), "", ""};
+    }
     if (std::chrono::steady_clock::now() > end) {
       return Error{
           ErrorKind::kMissing,

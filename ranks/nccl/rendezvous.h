@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -11,14 +12,18 @@
 
 namespace tpsim {
 
+// Returns why another rank has failed; empty if none has.
+using FailureElsewhere = std::function<std::string()>;
+
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
   // Keys consist of letters, digits, '-' and '_'. Each key is written once.
   virtual Status put(const std::string& key, const std::string& value,
                      std::chrono::seconds limit = std::chrono::seconds(300)) = 0;
-  // Waits for the value of a key. Error after `limit`.
-  Result<std::string> get(const std::string& key, std::chrono::seconds limit);
+  // Waits for the value of a key. Error after `limit`, or when `failure` returns a reason.
+  Result<std::string> get(const std::string& key, std::chrono::seconds limit,
+                          const FailureElsewhere& failure = nullptr);
 
   // Returns the current value without waiting; empty if there is none.
   std::string found(const std::string& key) { return look_up(key); }

@@ -30,19 +30,24 @@ AttentionCore::Weights core_weights(const ModelSpec& model, ParameterUnit& unit,
 
 struct Projection {
   std::string name;
-  std::int64_t rows;  // global
+  std::int64_t rows;     // global
+  std::int64_t targets;  // bits of AdapterTarget
 };
 
 // Names and widths of the q, k, v matrices.
 std::vector<Projection> projections_of(const ModelSpec& model) {
   const std::int64_t q = query_width(model), kv = kv_width(model);
   const WeightNames names = names_of(model);
-  if (model.fused_qkv) return {{names.projections[0], q + 2 * kv}};
-  std::vector<Projection> all = {{names.projections[0], q}};
+  constexpr std::int64_t kQ = adapter_bit(AdapterTarget::kQuery),
+                         kK = adapter_bit(AdapterTarget::kKey),
+                         kV = adapter_bit(AdapterTarget::kValue);
+  if (model.fused_qkv) return {{names.projections[0], q + 2 * kv, kQ | kK | kV}};
+  std::vector<Projection> all = {{names.projections[0], q, kQ}};
   const KeyValueSource source = model.attention.key_values;
-  if (source != KeyValueSource::kEarlierLayer) all.push_back({names.projections[1], kv});
+  if (source != KeyValueSource::kEarlierLayer) all.push_back({names.projections[1], kv, kK});
   if (source == KeyValueSource::kProjected) {
-    all.push_back({names.projections[2], model.attention.kv_heads * value_dim(model.attention)});
+    all.push_back(
+        {names.projections[2], model.attention.kv_heads * value_dim(model.attention), kV});
   }
   return all;
 }
@@ -71,8 +76,8 @@ void ParallelAttention::specify(SpecList& specs) {
   if (model.attention.latent.kv_rank > 0) {
     LatentAttention::specify(specs);
   } else {
-    for (const auto& [name, rows] : projections_of(model)) {
-      specs.linear(name, {rows, model.hidden}, Sharding::kRows, has_qkv_bias(model));
+    for (const auto& [name, rows, targets] : projections_of(model)) {
+      specs.linear(name, {rows, model.hidden}, Sharding::kRows, has_qkv_bias(model), targets);
     }
   }
   specify_head_norms(specs);
@@ -83,7 +88,7 @@ void ParallelAttention::specify(SpecList& specs) {
     specs.vector(names.sinks, model.attention.heads, InitialValue::kZeros, Sharding::kRows);
   }
   specs.linear(names.output, {model.hidden, attention_width(model)}, Sharding::kColumns,
-               has_output_bias(model));
+               has_output_bias(model), adapter_bit(AdapterTarget::kOutput));
 }
 
 ParallelAttention::ParallelAttention(const RankContext& context, ParameterUnit& unit,
@@ -100,7 +105,7 @@ ParallelAttention::ParallelAttention(const RankContext& context, ParameterUnit& 
   // With linear_bias alone, separate q, k, v matrices have biases that count as parameters but are
   // not added to the output: see check_trainable().
   const bool adds_biases = context.model.fused_qkv || context.model.attention.qkv_bias;
-  for (const auto& [name, rows] : projections_of(context.model)) {
+  for (const auto& [name, rows, targets] : projections_of(context.model)) {
     projections_.push_back(&get_parameter(unit, block + name + ".weight"));
     projection_biases_.push_back(adds_biases ? find_parameter(unit, block + name + ".bias")
                                              : nullptr);
@@ -114,13 +119,13 @@ Tensor ParallelAttention::forward(const Tensor& x, AttentionSaved& saved) const 
   } else {
     const Tensor inside =
         enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "attention.gather"});
-    saved.x = kept_input(context_, x, inside);
+    if (needs_input(projections_)) saved.x = kept_input(context_, x, inside);
     saved.core.qkv = project_qkv(inside, saved);
     if (gate_ != nullptr) saved.gate = linear_forward(context_, inside, *gate_, kGateLinear);
     core_.prepare(saved.core);
   }
   core_.forward(saved.core);
-  return linear_forward(context_, gated_output(saved), output_, kOutput);
+  return linear_forward(context_, gated_output(saved), output_, saved.adapters, kOutput);
 }
 
 Tensor ParallelAttention::gated_output(AttentionSaved& saved) const {
@@ -154,7 +159,7 @@ Tensor ParallelAttention::project_qkv(const Tensor& x, AttentionSaved& saved) co
   std::int64_t width = copied_columns();
   for (const Parameter* projection : projections_) width += projection->weight.rows();
   Tensor qkv = allocate_activation(context_, {x.shape()[0], x.shape()[1], width}, kQkv.text);
-  side_by_side_forward(context_, x, projections_, qkv, kQkv);
+  side_by_side_forward(context_, x, projections_, saved.adapters, qkv, kQkv);
   note_copied_columns(x, false);
   add_biases(qkv);
   if (!shares_key_heads(context_)) return qkv;
@@ -196,6 +201,7 @@ void ParallelAttention::bias_gradients(const Tensor& dqkv) const {
   for (std::size_t i = 0; i < projections_.size(); ++i) {
     Parameter* bias = projection_biases_[i];
     const std::int64_t width = projections_[i]->weight.rows();
+    if (bias != nullptr && !bias->is_trained()) continue;
     if (bias != nullptr && width == dqkv.cols()) {
       bias_gradient(context_, dqkv, bias, kQkvBias.text);
     } else if (bias != nullptr) {
@@ -208,7 +214,7 @@ void ParallelAttention::bias_gradients(const Tensor& dqkv) const {
 
 Tensor ParallelAttention::core_backward(const Tensor& dy, AttentionSaved& saved) const {
   const Tensor& multiplied = gate_ != nullptr ? saved.gated : saved.core.context;
-  Tensor dcontext = linear_backward(context_, dy, multiplied, output_, kOutput);
+  Tensor dcontext = linear_backward(context_, dy, multiplied, output_, saved.adapters, kOutput);
   saved.gated = Tensor();
   dcontext = gate_backward(std::move(dcontext));
   Tensor dqkv = core_.backward(dcontext, saved.core);
@@ -226,14 +232,14 @@ Tensor ParallelAttention::backward(const Tensor& dy, AttentionSaved saved) const
   Tensor x =
       regather_input(context_, saved.x, {ModelPart::kColumnParallelBackward, "attention.regather"});
   if (overlaps_input_gradient_reduction(context_) && gate_ == nullptr) {
-    Tensor dx = side_by_side_input_gradient(context_, dqkv, x.shape(), projections_, kQkv);
+    Tensor dx = side_by_side_input_gradient(context_, dqkv, projections_, saved.adapters, kQkv);
     return leave_overlapped(context_, std::move(dx), kInputReduced, [&] {
-      side_by_side_weight_gradient(context_, dqkv, x, projections_, kQkv);
+      side_by_side_weight_gradient(context_, dqkv, x, projections_, saved.adapters, kQkv);
       bias_gradients(dqkv);
     });
   }
   note_copied_columns(x, true);
-  Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, kQkv);
+  Tensor dx = side_by_side_backward(context_, dqkv, x, projections_, saved.adapters, kQkv);
   add_gate_gradient(x, dx, saved.gate);
   bias_gradients(dqkv);
   dqkv = x = Tensor();

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "reference_model/layers/adapters.h"
 #include "reference_model/layers/attention_core.h"
 #include "reference_model/layers/latent_attention.h"
 #include "reference_model/parallel/parameters.h"
@@ -22,6 +23,7 @@ struct AttentionSaved {
   CoreSaved core;
   Tensor gate, gated;  // if AttentionShape::output_gate
   Tensor gathered;     // if ranks share key heads: gather_key_heads()
+  AdapterSaved adapters;
 };
 
 class ParallelAttention {

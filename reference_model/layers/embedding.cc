@@ -120,6 +120,9 @@ Tensor VocabParallelEmbedding::lookup(const Tensor& tokens) {
 
 void VocabParallelEmbedding::backward(const Tensor& dy, EmbeddingSaved saved) {
   store_.finish_shares();  // no compute is left to overlap
+  const bool trains_rest =
+      rest_ != nullptr && (!rest_->is_frozen() || rest_->trained_part() != nullptr);
+  if (table_.is_frozen() && !trains_rest) return;
   Tensor dx = dy;
   if (saved.mask.defined()) {
     dx = allocate_activation(context_, dy.shape(), kEmbeddingDropout.text);
@@ -132,7 +135,7 @@ void VocabParallelEmbedding::backward(const Tensor& dy, EmbeddingSaved saved) {
     for (std::size_t i = parts_.size(); i-- > 0;) parts_[i].backward(std::move(saved.parts[i]));
     if (norm_ != nullptr)
       dx = norm_->backward(context_, dx, saved.norm, Tensor(), "embedding.norm");
-    if (Parameter* p = positions(); p != nullptr) {
+    if (Parameter* p = positions(); p != nullptr && p->is_trained()) {
       zero_if_fresh(context_.device, *p);
       for (const auto& [part, table] : position_rows(dx, p->gradient)) {
         context_.device.run(PositionBackward{part, table, kAddPositions});
@@ -140,6 +143,7 @@ void VocabParallelEmbedding::backward(const Tensor& dy, EmbeddingSaved saved) {
     }
     store_.end_backward(*rest_);
   }
+  if (table_.is_frozen()) return;
   if (context_.model.ends.embedding_scale != 1) {
     const Tensor unscaled = std::move(dx);
     dx = allocate_activation(context_, unscaled.shape(), kScale.text);

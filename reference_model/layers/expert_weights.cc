@@ -1,8 +1,5 @@
 // Parameters of the experts of a rank: their names in checkpoints and their offsets in the rank's
 // unit.
-#include <string_view>
-#include <unordered_map>
-
 #include "reference_model/layers/experts.h"
 #include "reference_model/layers/norm.h"
 
@@ -15,6 +12,12 @@ std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
   const ExpertShape& experts = context.model.experts;
   const bool room_for_all = experts.dropless && context.device.computes();
   return room_for_all ? tokens : expert_capacity(experts, tokens);
+}
+
+// Returns the adapter target of an expert's up projection. The first of two is the gate.
+std::int64_t target_of(const WeightNames& names, const std::string& up) {
+  const bool is_gate = names.expert_up.size() > 1 && up == names.expert_up.front();
+  return adapter_bit(is_gate ? AdapterTarget::kGate : AdapterTarget::kUp);
 }
 
 }  // namespace
@@ -49,9 +52,12 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
   const ModelSpec& model = context.model;
   const std::int64_t experts = local_sizes(context).experts, width = expert_width(model);
   const WeightNames names = names_of(model);
-  SpecList specs(context, block, expert_tensor_ranks(context.plan));
-  const auto name_of = [&](std::int64_t i, const std::string& name) {
-    return expert_name(names, first_expert(context) + i, name);
+  // Traces do not read the names of experts, of which there are many. Adapters are found by name.
+  const bool is_named = context.device.computes() || context.options.finetune.adapts;
+  SpecList specs(context, is_named ? block : "", expert_tensor_ranks(context.plan));
+  specs.reserve(experts * (mlp_matrices(model) * (model.experts.bias ? 2 : 1)));
+  const auto name_of = [&](std::int64_t i, const std::string& matrix) {
+    return is_named ? expert_name(names, first_expert(context) + i, matrix) : std::string();
   };
   // A bias is a matrix with one row, so that it can be sharded by columns like the output of its
   // GEMM.
@@ -62,10 +68,11 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
   };
   for (std::int64_t i = 0; i < experts; ++i) {
     for (const std::string& name : names.expert_up) {
-      specs.matrix(name_of(i, name) + ".weight", model.ffn_hidden, width, Sharding::kRows);
+      specs.linear(name_of(i, name), {model.ffn_hidden, width}, Sharding::kRows, false,
+                   target_of(names, name));
     }
-    specs.matrix(name_of(i, names.expert_down) + ".weight", width, model.ffn_hidden,
-                 Sharding::kColumns);
+    specs.linear(name_of(i, names.expert_down), {width, model.ffn_hidden}, Sharding::kColumns,
+                 false, adapter_bit(AdapterTarget::kDown));
   }
   for (std::int64_t i = 0; model.experts.bias && i < experts; ++i) {
     for (const std::string& name : names.expert_up) {
@@ -90,12 +97,13 @@ Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUni
       router_bias_(find_parameter(block_unit, block + names_of(context.model).router + ".bias")) {
   const ModelSpec& model = context.model;
   const WeightNames names = names_of(model);
-  const auto of_expert = [&](std::int64_t i, const std::string& name) -> const Parameter& {
-    return get_parameter(unit_,
-                         block + expert_name(names, first_expert(context) + i, name) + ".weight");
+  // The unit has the matrices of all experts in the order of add_to(), then the biases.
+  const std::size_t per_expert = names.expert_up.size() + 1;
+  const auto of_expert = [&](std::size_t i, std::size_t matrix) -> const Parameter& {
+    return unit_.parameters()[i * per_expert + matrix];
   };
-  for (const std::string& name : names.expert_up) {
-    const Parameter& p = of_expert(0, name);
+  for (std::size_t i = 0; i < names.expert_up.size(); ++i) {
+    const Parameter& p = of_expert(0, i);
     const bool joins = !up_.empty() && up_.back().offset + up_.back().rows * width_ == p.offset;
     if (joins) {
       up_.back().rows += sizes_.ffn;
@@ -103,31 +111,31 @@ Experts::Experts(const RankContext& context, ParameterStore& store, ParameterUni
       up_.push_back({p.offset, sizes_.ffn, width_, &p});
     }
   }
-  const Parameter& down = of_expert(0, names.expert_down);
+  const Parameter& down = of_expert(0, names.expert_up.size());
   down_ = {down.offset, width_, sizes_.ffn, &down};
-  if (sizes_.experts > 1) {
-    const std::string& first = names.expert_up.front();
-    stride_ = of_expert(1, first).offset - of_expert(0, first).offset;
-  }
+  if (sizes_.experts > 1) stride_ = of_expert(1, 0).offset - of_expert(0, 0).offset;
   if (model.experts.router.correction_bias) {
     correction_ =
         store.add_buffer(block + names.router + ".e_score_correction_bias", model.experts.count);
   }
-  if (!model.experts.bias) return;
-  std::unordered_map<std::string_view, Parameter*> called;  // index, since there are many experts
-  for (Parameter& p : unit_.parameters()) called.emplace(p.spec.name, &p);
-  const auto biases = [&](const std::string& name, std::int64_t column) {
-    Biases all{{}, column};
-    for (std::int64_t i = 0; i < sizes_.experts; ++i) {
-      all.of_experts.push_back(
-          called.at(block + expert_name(names, first_expert(context) + i, name) + ".bias"));
-    }
-    return all;
-  };
   for (std::size_t i = 0; i < names.expert_up.size(); ++i) {
-    up_biases_.push_back(biases(names.expert_up[i], static_cast<std::int64_t>(i) * sizes_.ffn));
+    add_adapter(block, names.expert_up[i], static_cast<std::int64_t>(i) * sizes_.ffn, up_adapters_);
   }
-  down_biases_.push_back(biases(names.expert_down, 0));
+  add_adapter(block, names.expert_down, 0, down_adapters_);
+  if (!model.experts.bias) return;
+  // The units of several tensor ranks have the biases of all down projections last.
+  down_biases_.emplace_back();
+  for (std::size_t i = 0; i < names.expert_up.size(); ++i) {
+    up_biases_.push_back({{}, static_cast<std::int64_t>(i) * sizes_.ffn});
+  }
+  std::size_t up = 0;
+  const auto experts = static_cast<std::size_t>(sizes_.experts);
+  for (std::size_t i = experts * per_expert; i < unit_.parameters().size(); ++i) {
+    Parameter& bias = unit_.parameters()[i];
+    const bool is_down = bias.spec.sharding == Sharding::kPartial;
+    Biases& of = is_down ? down_biases_.front() : up_biases_[up++ % up_biases_.size()];
+    of.of_experts.push_back(&bias);
+  }
 }
 
 }  // namespace tpsim

@@ -62,6 +62,7 @@ void Experts::bias_gradients(const Tensor& drows, const Biases& biases,
                              bool first_rank_alone) const {
   for (std::size_t i = 0; i < biases.of_experts.size(); ++i) {
     Parameter& bias = *biases.of_experts[i];
+    if (!bias.is_trained()) return;
     zero_if_fresh(context_.device, bias);
     if (first_rank_alone && context_.groups.expert_tensor.rank() != 0) continue;
     context_.device.run(ColumnBiasGradient{
@@ -129,6 +130,7 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
              part);
     column += part.rows;
   }
+  for (const StackedAdapter& one : up_adapters_) adapter_forward(one, saved.input, saved.up, saved);
   for (const Biases& biases : up_biases_) add_biases(saved.up, biases, false);
   saved.active = allocate_tokens(context_, {sizes_.experts, count, sizes_.ffn}, "experts.active",
                                  AllocationRole::kExpertActivation);
@@ -141,6 +143,7 @@ Tensor Experts::forward(const Tensor& x, ExpertsSaved& saved) const {
             .c = columns_of(down, 0, width_),
             .label = kDown},
            down_);
+  for (const StackedAdapter& one : down_adapters_) adapter_forward(one, saved.active, down, saved);
   for (const Biases& biases : down_biases_) add_biases(down, biases, true);
   saved.output = from_experts(std::move(down));
 
@@ -268,16 +271,19 @@ Tensor Experts::reordered(const Tensor& slots, bool by_expert) const {
 }
 
 Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
+  begin_adapter_gradients(saved);
   for (const Biases& biases : down_biases_) bias_gradients(ddown, biases, true);
   for (const Biases& biases : up_biases_) {
     for (Parameter* bias : biases.of_experts) zero_if_fresh(context_.device, *bias);
   }
   float beta = 1;
   for (Parameter& p : unit_.parameters()) {
+    if (unit_.is_frozen()) break;
     beta = std::min(beta, accumulation_beta(p));  // all matrices are fresh, or none is
   }
   const auto weight_gradient = [&](Matrix dy, const Matrix& x, const Stack& stack,
                                    const Label& label) {
+    if (unit_.is_frozen()) return;
     dy.transposed = true;
     const Matmul product{
         .a = dy, .b = x, .c = stacked(unit_.gradient_buffer, stack), .beta = beta, .label = label};
@@ -291,6 +297,9 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
            down_);
   weight_gradient(columns_of(ddown, 0, width_), columns_of(saved.active, 0, sizes_.ffn), down_,
                   kDown);
+  for (const StackedAdapter& one : down_adapters_) {
+    adapter_backward(one, ddown, saved.active, dactive, saved);
+  }
   saved.active = ddown = Tensor();
   const Tensor dup = allocate_tokens(context_, saved.up.shape(), "experts.dup");
   activate_backward(context_, dactive, saved.up, Tensor(), dup, gated() ? kSwiglu : kGelu);
@@ -309,6 +318,9 @@ Tensor Experts::experts_backward(Tensor ddown, ExpertsSaved& saved) const {
              part);
     weight_gradient(slopes, columns_of(saved.input, 0, width_), part, kUp);
     column += part.rows;
+  }
+  for (auto one = up_adapters_.rbegin(); one != up_adapters_.rend(); ++one) {
+    adapter_backward(*one, dup, saved.input, dinput, saved);
   }
   return dinput;
 }
@@ -356,7 +368,7 @@ Tensor Experts::backward(const Tensor& dz, ExpertsSaved saved) const {
   device.run(RouteBackward{saved.logits, saved.weights, saved.chosen, dweights, dlogits,
                            context_.model.experts.router, kRoute});
   balance(saved, dlogits);
-  if (router_bias_ != nullptr) {
+  if (router_bias_ != nullptr && router_bias_->is_trained()) {
     device.run(ColumnBiasGradient{matrix_of(dlogits), gradient_of(device, router_bias_), kRouter});
   }
   device.run(Matmul{.a = matrix_of(dlogits),

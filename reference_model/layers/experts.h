@@ -32,6 +32,8 @@ struct ExpertsSaved {
   Tensor input;                            // [experts here, N, width]
   Tensor up, active;                       // [experts here, N, ffn], up twice as wide for SwiGLU
   Tensor output;                           // [E, C, width]: results for this rank's tokens
+  std::vector<Tensor> reduced;             // scale x A x of each adapter, [experts here, N, rank]
+  float adapter_beta = 1;                  // accumulation_beta() of all adapters
 };
 
 class Experts {
@@ -85,6 +87,24 @@ class Experts {
   // wgrads.
   Tensor experts_backward(Tensor ddown, ExpertsSaved& saved) const;
   void multiply(Matmul product, const Stack& stack) const;
+
+  // The adapters of one matrix of every local expert (adapters.h): those of the first expert, and
+  // the elements to the next expert's.
+  struct StackedAdapter {
+    Parameter *down = nullptr, *up = nullptr;
+    std::int64_t down_stride = 0, up_stride = 0;
+    std::int64_t column = 0;  // first column of its output in `up`
+  };
+  void add_adapter(const std::string& block, const std::string& matrix, std::int64_t column,
+                   std::vector<StackedAdapter>& adapters);
+  void adapter_forward(const StackedAdapter& adapter, const Tensor& x, const Tensor& y,
+                       ExpertsSaved& saved) const;
+  // Marks the gradients of all adapters as written, and sets saved.adapter_beta.
+  void begin_adapter_gradients(ExpertsSaved& saved) const;
+  // dx += the adapter's input gradient; adds to the gradients of its matrices. Takes the last
+  // tensor of saved.reduced.
+  void adapter_backward(const StackedAdapter& adapter, const Tensor& dy, const Tensor& x,
+                        const Tensor& dx, ExpertsSaved& saved) const;
   // Returns the latent projection of x, or x if `by` is null. project_backward() returns the
   // gradient of x.
   Tensor project(const Tensor& x, const Parameter* by) const;
@@ -116,6 +136,7 @@ class Experts {
   Tensor correction_;                            // [E] fp32, without gradient; may be undefined
   std::vector<Biases> up_biases_, down_biases_;  // empty if experts have no biases
   std::int64_t stride_ = 0;                      // elements from one expert to the next
+  std::vector<StackedAdapter> up_adapters_, down_adapters_;
 };
 
 }  // namespace tpsim

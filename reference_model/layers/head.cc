@@ -49,7 +49,7 @@ Tensor Head::forward(const Tensor& x, const Tensor& labels, HeadSaved& saved) {
   store_.begin_forward(table_);
   const Tensor inside =
       enter_tensor_parallel(context_, normed, {ModelPart::kTensorParallel, "head.gather"});
-  saved.x = kept_input(context_, normed, inside);
+  if (table_.parameters().front().is_trained()) saved.x = kept_input(context_, normed, inside);
   saved.logits = linear_forward(context_, inside, table_.parameters().front(), kLogits);
   store_.end_forward(table_);
 

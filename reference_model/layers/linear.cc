@@ -89,6 +89,22 @@ void for_each_columns(const std::vector<Joined>& parts, const Tensor& x, const W
   }
 }
 
+// Calls work(weight, its columns of y) for each weight.
+template <class Work>
+void for_each_weight(const std::vector<Parameter*>& weights, const Tensor& y, const Work& work) {
+  std::int64_t column = 0;
+  for (const Parameter* weight : weights) {
+    work(*weight, columns_of(y, column, weight->weight.rows()));
+    column += weight->weight.rows();
+  }
+}
+
+Tensor allocate_input_gradient(const RankContext& context, const Tensor& dy,
+                               const std::vector<Parameter*>& weights, const Label& label) {
+  const Shape& s = dy.shape();
+  return allocate_activation(context, {s[0], s[1], weights.front()->weight.cols()}, label.text);
+}
+
 }  // namespace
 
 Matrix columns_of(const Tensor& x, std::int64_t first, std::int64_t count) {
@@ -128,6 +144,7 @@ void linear_input_gradient(const RankContext& context, const Matrix& dy, const P
 
 void linear_weight_gradient(const RankContext& context, const Matrix& dy, const Matrix& x,
                             Parameter& weight, const Label& label) {
+  if (!weight.is_trained()) return;
   const Joined gradient{weight.gradient, weight.scales};
   run_wgrad(context, weight_gradient(context, dy, x, gradient, accumulation_beta(weight), label));
 }
@@ -140,6 +157,13 @@ Tensor linear_forward(const RankContext& context, const Tensor& x, const Paramet
   return y;
 }
 
+Tensor linear_forward(const RankContext& context, const Tensor& x, const Parameter& weight,
+                      AdapterSaved& adapters, const Label& label) {
+  Tensor y = linear_forward(context, x, weight, label);
+  adapter_forward(context, matrix_of(x), weight, matrix_of(y), adapters);
+  return y;
+}
+
 Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const Parameter& weight,
                              const Label& label) {
   const Shape& s = dy.shape();
@@ -149,32 +173,45 @@ Tensor linear_input_gradient(const RankContext& context, const Tensor& dy, const
 }
 
 Tensor linear_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
-                       Parameter& weight, const Label& label) {
-  return side_by_side_backward(context, dy, x, {&weight}, label);
+                       Parameter& weight, AdapterSaved& adapters, const Label& label) {
+  return side_by_side_backward(context, dy, x, {&weight}, adapters, label);
 }
 
 void side_by_side_forward(const RankContext& context, const Tensor& x,
-                          const std::vector<Parameter*>& weights, const Tensor& y,
-                          const Label& label) {
+                          const std::vector<Parameter*>& weights, AdapterSaved& adapters,
+                          const Tensor& y, const Label& label) {
   for_each_columns(
       joined(weights, &Parameter::weight), y, [&](const Joined& weight, const Matrix& columns) {
         context.device.run(forward_product(context, matrix_of(x), weight, columns, label));
       });
+  for_each_weight(weights, y, [&](const Parameter& weight, const Matrix& columns) {
+    adapter_forward(context, matrix_of(x), weight, columns, adapters);
+  });
 }
 
-Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy, const Shape& x,
-                                   const std::vector<Parameter*>& weights, const Label& label) {
-  Tensor dx = allocate_activation(context, x, label.text);
+Tensor side_by_side_input_gradient(const RankContext& context, const Tensor& dy,
+                                   const std::vector<Parameter*>& weights, AdapterSaved& adapters,
+                                   const Label& label) {
+  Tensor dx = allocate_input_gradient(context, dy, weights, label);
   const std::vector<Joined> matrices = joined(weights, &Parameter::weight);
   for_each_columns(matrices, dy, [&](const Joined& matrix, const Matrix& columns) {
     Matmul product = input_gradient(context, columns, matrix, dx, label);
     context.device.run(matrices.size() == 1 ? first_of_pair(context, product) : product);
   });
+  for_each_weight(weights, dy, [&](const Parameter& weight, const Matrix& columns) {
+    adapter_input_gradient(context, columns, weight, matrix_of(dx), adapters);
+  });
   return dx;
 }
 
 void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, const Tensor& x,
-                                  const std::vector<Parameter*>& weights, const Label& label) {
+                                  const std::vector<Parameter*>& weights, AdapterSaved& adapters,
+                                  const Label& label) {
+  if (!needs_input(weights)) return;
+  for_each_weight(weights, dy, [&](const Parameter& weight, const Matrix& columns) {
+    adapter_weight_gradient(context, columns, matrix_of(x), weight, adapters);
+  });
+  if (!weights.front()->is_trained()) return;
   const float beta = common_beta(weights);
   const std::vector<Joined> gradients = joined(weights, &Parameter::gradient);
   for_each_columns(gradients, dy, [&](const Joined& gradient, const Matrix& columns) {
@@ -184,8 +221,14 @@ void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, 
 }
 
 Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
-                             const std::vector<Parameter*>& weights, const Label& label) {
-  Tensor dx = allocate_activation(context, x.shape(), label.text);
+                             const std::vector<Parameter*>& weights, AdapterSaved& adapters,
+                             const Label& label) {
+  if (!weights.front()->is_trained()) {
+    Tensor dx = side_by_side_input_gradient(context, dy, weights, adapters, label);
+    side_by_side_weight_gradient(context, dy, x, weights, adapters, label);
+    return dx;
+  }
+  Tensor dx = allocate_input_gradient(context, dy, weights, label);
   const std::vector<Joined> matrices = joined(weights, &Parameter::weight);
   const std::vector<Joined> gradients = joined(weights, &Parameter::gradient);
   TPSIM_CHECK(matrices.size() == gradients.size(), "weights and gradients lie differently");
@@ -201,7 +244,7 @@ Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const
 
 void bias_gradient(const RankContext& context, const Tensor& dy, Parameter* bias,
                    const char* label) {
-  if (bias == nullptr) return;
+  if (bias == nullptr || !bias->is_trained()) return;
   context.device.run(
       ColumnSum{dy, gradient_of(context.device, bias), {ModelPart::kBiasGradient, label}});
 }

@@ -52,10 +52,14 @@ void activate_backward(const RankContext& context, const Tensor& dactive, const 
 
 void ParallelMLP::specify(const MlpShape& shape, SpecList& specs) {
   const std::int64_t hidden = specs.model().hidden;
+  // The last matrix of a gated MLP is `up`.
   for (const std::string& name : shape.up) {
-    specs.linear(name, {shape.width, hidden}, Sharding::kRows, shape.bias);
+    const bool is_gate = shape.up.size() > 1 && &name == &shape.up.front();
+    specs.linear(name, {shape.width, hidden}, Sharding::kRows, shape.bias,
+                 adapter_bit(is_gate ? AdapterTarget::kGate : AdapterTarget::kUp));
   }
-  specs.linear(shape.down, {hidden, shape.width}, Sharding::kColumns, shape.bias);
+  specs.linear(shape.down, {hidden, shape.width}, Sharding::kColumns, shape.bias,
+               adapter_bit(AdapterTarget::kDown));
 }
 
 ParallelMLP::ParallelMLP(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,
@@ -87,7 +91,7 @@ void ParallelMLP::add_up_bias(const Tensor& up) const {
 void ParallelMLP::up_bias_gradients(const Tensor& dup) const {
   const std::int64_t ffn = down_.weight.cols();
   for (std::size_t i = 0; i < up_biases_.size(); ++i) {
-    if (up_biases_[i] == nullptr) continue;
+    if (up_biases_[i] == nullptr || !up_biases_[i]->is_trained()) continue;
     const Matrix branch = columns_of(dup, static_cast<std::int64_t>(i) * ffn, ffn);
     const Tensor gradient = gradient_of(context_.device, up_biases_[i]);
     context_.device.run(ColumnBiasGradient{branch, gradient, kMlpUp});
@@ -97,22 +101,24 @@ void ParallelMLP::up_bias_gradients(const Tensor& dup) const {
 Tensor ParallelMLP::forward(const Tensor& x, MlpSaved& saved) const {
   const Tensor input =
       enter_tensor_parallel(context_, x, {ModelPart::kTensorParallel, "mlp.gather"});
-  saved.x = kept_input(context_, x, input);
+  if (needs_input(up_)) saved.x = kept_input(context_, x, input);
   const Shape& s = input.shape();
   const std::int64_t ffn = down_.weight.cols();
   const auto branches = static_cast<std::int64_t>(up_.size());
   saved.up = allocate_activation(context_, {s[0], s[1], branches * ffn}, kMlpUp.text);
-  side_by_side_forward(context_, input, up_, saved.up, kMlpUp);
+  side_by_side_forward(context_, input, up_, saved.adapters, saved.up, kMlpUp);
   saved.active = allocate_activation(context_, {s[0], s[1], ffn}, "mlp.active");
   add_up_bias(saved.up);
   activate(context_, saved.up, fused_bias(), saved.active, activation_label());
-  return linear_forward(context_, saved.active, down_, kMlpDown);
+  Tensor y = linear_forward(context_, saved.active, down_, saved.adapters, kMlpDown);
+  if (!needs_input(down_)) saved.active = Tensor();
+  return y;
 }
 
 // Returns the gradient of the up projection's output, from the gradient of the down projection's
 // output.
 Tensor ParallelMLP::up_gradient(const Tensor& dy, MlpSaved& saved) const {
-  Tensor dactive = linear_backward(context_, dy, saved.active, down_, kMlpDown);
+  Tensor dactive = linear_backward(context_, dy, saved.active, down_, saved.adapters, kMlpDown);
   saved.active = Tensor();
   Tensor dup = allocate_activation(context_, saved.up.shape(), "mlp.dup");
   activate_backward(context_, dactive, saved.up, fused_bias(), dup, activation_label());
@@ -130,13 +136,14 @@ Tensor ParallelMLP::backward(const Tensor& dy, MlpSaved saved) const {
   Tensor x =
       regather_input(context_, saved.x, {ModelPart::kColumnParallelBackward, "mlp.regather"});
   if (!overlaps_input_gradient_reduction(context_)) {
-    Tensor dx = side_by_side_backward(context_, dup, x, up_, kMlpUp);
+    Tensor dx = side_by_side_backward(context_, dup, x, up_, saved.adapters, kMlpUp);
     dup = x = Tensor();
     return leave_tensor_parallel(context_, std::move(dx), kMlpReduced);
   }
-  Tensor dx = side_by_side_input_gradient(context_, dup, x.shape(), up_, kMlpUp);
-  return leave_overlapped(context_, std::move(dx), kMlpReduced,
-                          [&] { side_by_side_weight_gradient(context_, dup, x, up_, kMlpUp); });
+  Tensor dx = side_by_side_input_gradient(context_, dup, up_, saved.adapters, kMlpUp);
+  return leave_overlapped(context_, std::move(dx), kMlpReduced, [&] {
+    side_by_side_weight_gradient(context_, dup, x, up_, saved.adapters, kMlpUp);
+  });
 }
 
 }  // namespace tpsim

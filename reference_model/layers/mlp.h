@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "reference_model/layers/adapters.h"
 #include "reference_model/parallel/parameters.h"
 
 namespace tpsim {
@@ -15,6 +16,7 @@ struct MlpSaved {
   Tensor x;       // [seq_share, batch, hidden]
   Tensor up;      // input of the activation: [seq, batch, ffn / tp], twice as wide if gated
   Tensor active;  // output of the activation: [seq, batch, ffn / tp]
+  AdapterSaved adapters;
 };
 
 // Matrix names, without the block's prefix, and width of an MLP.

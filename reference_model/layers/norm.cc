@@ -6,7 +6,7 @@ Parameter* find_parameter(ParameterUnit& unit, const std::string& name) {
   for (Parameter& p : unit.parameters()) {
     if (p.spec.name == name) return &p;
   }
-  return nullptr;
+  return unit.trained_part() != nullptr ? find_parameter(*unit.trained_part(), name) : nullptr;
 }
 
 Parameter& get_parameter(ParameterUnit& unit, const std::string& name) {
@@ -19,7 +19,7 @@ void Norm::specify(const std::string& name, SpecList& specs) {
   const ModelSpec& model = specs.model();
   specs.gain(name + ".weight", model.hidden);
   if (model.norm == NormKind::kLayerNorm && model.norm_bias) {
-    specs.vector(name + ".bias", model.hidden, InitialValue::kZeros);
+    specs.vector(name + ".bias", model.hidden, InitialValue::kZeros).is_norm = true;
   }
 }
 

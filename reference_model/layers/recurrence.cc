@@ -129,7 +129,7 @@ Tensor Recurrence::forward(const Tensor& x, RecurrenceSaved& saved) const {
   std::int64_t width = 0;
   for (const Parameter* input : inputs_) width += input->spec.shape[0];
   saved.projected = allocate_like(inside, width, kRecurrentInput.text);
-  side_by_side_forward(context_, inside, inputs_, saved.projected, kRecurrentInput);
+  side_by_side_forward(context_, inside, inputs_, saved.adapters, saved.projected, kRecurrentInput);
   saved.projected = turned(std::move(saved.projected));
   Tensor convolved = convolve(saved.projected);
   saved.scanned = allocate_like(inside, values_, kScanned.text);
@@ -144,7 +144,7 @@ Tensor Recurrence::forward(const Tensor& x, RecurrenceSaved& saved) const {
   context_.device.note(
       gate_record(OpKind::kGateForward, inside.rows(), values_, true, context_.plan.dtype, kGated));
   saved.gated = turned(std::move(saved.gated));
-  return linear_forward(context_, saved.gated, output_, kRecurrentOutput);
+  return linear_forward(context_, saved.gated, output_, saved.adapters, kRecurrentOutput);
 }
 
 // Returns the gradient of the input projection's output. Frees the tensors saved between the
@@ -167,7 +167,8 @@ Tensor Recurrence::mixer_backward(const Tensor& dgated, RecurrenceSaved& saved) 
 }
 
 Tensor Recurrence::backward(const Tensor& dy, RecurrenceSaved saved) const {
-  Tensor dgated = linear_backward(context_, dy, saved.gated, output_, kRecurrentOutput);
+  Tensor dgated =
+      linear_backward(context_, dy, saved.gated, output_, saved.adapters, kRecurrentOutput);
   saved.gated = Tensor();
   dgated = turned(std::move(dgated));
   Tensor dprojected = mixer_backward(dgated, saved);
@@ -176,7 +177,8 @@ Tensor Recurrence::backward(const Tensor& dy, RecurrenceSaved saved) const {
   const Tensor x = regather_input(context_, saved.x,
                                   {ModelPart::kColumnParallelBackward, "recurrence.regather"});
   return leave_tensor_parallel(
-      context_, side_by_side_backward(context_, dprojected, x, inputs_, kRecurrentInput),
+      context_,
+      side_by_side_backward(context_, dprojected, x, inputs_, saved.adapters, kRecurrentInput),
       {ModelPart::kColumnParallelBackward, "recurrence.backward"});
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "kernels/recurrence_records.h"
+#include "reference_model/layers/adapters.h"
 #include "reference_model/parallel/parameters.h"
 
 namespace tpsim {
@@ -27,6 +28,7 @@ struct RecurrenceSaved {
   Tensor systems;    // [seq, batch, heads x chunk], delta net only
   Tensor scanned;    // [seq, batch, values]
   Tensor gated;      // [seq, batch, values]
+  AdapterSaved adapters;
 };
 
 class Recurrence {

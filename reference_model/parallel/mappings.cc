@@ -27,7 +27,8 @@ const Tensor& kept_input(const RankContext& context, const Tensor& x, const Tens
 }
 
 Tensor regather_input(const RankContext& context, const Tensor& kept, const Label& label) {
-  return keeps_gathered(context) ? kept : enter_tensor_parallel(context, kept, label);
+  return keeps_gathered(context) || !kept.defined() ? kept
+                                                    : enter_tensor_parallel(context, kept, label);
 }
 
 Tensor leave_tensor_parallel(const RankContext& context, Tensor x, const Label& label) {

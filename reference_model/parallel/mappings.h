@@ -28,7 +28,8 @@ Tensor enter_tensor_parallel(const RankContext& context, const Tensor& x, const 
 // Returns the tensor to save for wgrad: `inside`, the gathered x; or x itself, if backward gathers
 // again (options.tp_recompute_allgather, or ops are recomputed).
 const Tensor& kept_input(const RankContext& context, const Tensor& x, const Tensor& inside);
-// Returns the gathered input in backward. Repeats the all-gather if kept_input() saved the shard x.
+// Returns the gathered input in backward; undefined if none was saved. Repeats the all-gather if
+// kept_input() saved the shard x.
 Tensor regather_input(const RankContext& context, const Tensor& kept, const Label& label);
 // Sums partial sums [seq, batch, n] over the tensor group -> [seq_share, batch, n]: all-reduce in
 // place, or reduce-scatter with sequence parallelism.

@@ -11,6 +11,7 @@ namespace {
 
 constexpr Label kInitializeUnit{ModelPart::kInitialization, "initialize"};
 constexpr Label kGatherZero3{ModelPart::kParameterGather, "zero3.gather_weights"};
+constexpr Label kGatherFrozen{ModelPart::kParameterGather, kGatherOfFrozen};
 constexpr Label kZeroGradient{ModelPart::kMicroBatchGradients, "zero_gradient"};
 constexpr Label kWidenGradients{ModelPart::kGradientAccumulation, "widen_gradients"};
 constexpr Label kClearGap{ModelPart::kMicroBatchGradients, "clear_gap"};
@@ -52,40 +53,6 @@ void append(std::vector<Segment>& segments, const Segment& segment) {
 
 }  // namespace
 
-ParameterSpec& SpecList::matrix(const std::string& name, std::int64_t rows, std::int64_t cols,
-                                Sharding sharding) {
-  const Shape shape{sharding == Sharding::kRows ? rows / ranks_ : rows,
-                    sharding == Sharding::kColumns ? cols / ranks_ : cols};
-  specs_.push_back({.name = prefix_ + name,
-                    .shape = shape,
-                    .sharding = sharding,
-                    .deviation = model().initializer_range,
-                    .global_rows = rows});
-  return specs_.back();
-}
-
-void SpecList::vector(const std::string& name, std::int64_t rows, InitialValue initial,
-                      Sharding sharding) {
-  specs_.push_back({.name = prefix_ + name,
-                    .shape = {sharding == Sharding::kRows ? rows / ranks_ : rows},
-                    .sharding = sharding,
-                    .initial = initial,
-                    .global_rows = rows});
-}
-
-void SpecList::gain(const std::string& name, std::int64_t rows, Sharding sharding) {
-  vector(name, rows, model().norm_plus_one ? InitialValue::kZeros : InitialValue::kOnes, sharding);
-}
-
-void SpecList::linear(const std::string& name, const std::pair<std::int64_t, std::int64_t>& extents,
-                      Sharding sharding, bool has_bias) {
-  const auto [rows, cols] = extents;
-  matrix(name + ".weight", rows, cols, sharding);
-  if (!has_bias) return;
-  vector(name + ".bias", rows, InitialValue::kZeros,
-         sharding == Sharding::kRows ? sharding : Sharding::kReplicated);
-}
-
 float accumulation_beta(Parameter& p) {
   const float beta = p.gradient_is_fresh ? 0.0F : 1.0F;
   p.gradient_is_fresh = false;
@@ -93,33 +60,38 @@ float accumulation_beta(Parameter& p) {
 }
 
 void zero_if_fresh(Device& device, Parameter& p) {
+  if (!p.is_trained()) return;
   if (p.gradient_is_fresh) device.run(Fill{p.gradient, 0.0F, kZeroGradient});
   p.gradient_is_fresh = false;
 }
 
 Tensor gradient_of(Device& device, Parameter* p) {
-  if (p == nullptr) return {};
+  if (p == nullptr || !p->is_trained()) return {};
   zero_if_fresh(device, *p);
   return p->gradient;
 }
 
-ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRole role) {
+ParameterUnit& ParameterStore::add_tensors(std::vector<ParameterSpec> specs, UnitRole role) {
   ParameterUnit& unit = units_.emplace_back();
   unit.role_ = role;
+  unit.is_frozen_ = !specs.front().is_trained;
   const Communicator& sharers = tensor_group(unit);
   const auto is_replicated = [&](const ParameterSpec& spec) {
     return is_whole(spec) && sharers.size() > 1;
   };
   // Sharded tensors precede replicated ones, and matrices precede vectors. This gives few segments,
   // and replicated tensors are one range at the end.
-  std::stable_sort(specs.begin(), specs.end(), [&](const auto& a, const auto& b) {
+  const auto comes_first = [&](const ParameterSpec& a, const ParameterSpec& b) {
     const auto order = [&](const ParameterSpec& s) {
       const bool replicated = is_replicated(s);
       return std::tuple(replicated, replicated && s.sharding == Sharding::kPartial,
                         s.shape.rank() < 2);
     };
     return order(a) < order(b);
-  });
+  };
+  if (!std::is_sorted(specs.begin(), specs.end(), comes_first)) {
+    std::stable_sort(specs.begin(), specs.end(), comes_first);
+  }
   std::int64_t end = 0;
   unit.replicated_begin_ = unit.partial_begin_ = -1;
   for (ParameterSpec& spec : specs) {
@@ -134,7 +106,7 @@ ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRo
     append(unit.segments_, {begin, end, updater, spec.shape.rank() >= 2,
                             !unit.repeats_first_stage() && (!replicated || sharers.rank() == 0)});
     unit.parameters_.push_back({.spec = std::move(spec), .offset = begin, .updater = updater});
-    if (row_of(updater).needs_whole_matrices) {
+    if (row_of(updater).needs_whole_matrices && !unit.is_frozen_) {
       unit.has_owners_ = context_.plan.zero == 1 && data_group(unit).size() > 1;
     }
   }
@@ -187,23 +159,28 @@ std::int64_t ParameterStore::share_begin(const ParameterUnit& unit) const {
   return zero_stage(unit) == 0 ? 0 : data_group(unit).rank() * share_size(unit);
 }
 
-void ParameterStore::materialize(std::uint64_t seed) {
+void ParameterStore::materialize(std::optional<std::uint64_t> seed) {
   assign_owners();
   Device& device = context_.device;
   for (ParameterUnit& unit : units_) {
+    const char* const label = unit.is_frozen() ? kFrozenWeights : "weights";
     unit.weights =
-        device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights, "weights");
+        device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights, label);
     device.run(Fill{unit.weights, 0.0F, kInitializeUnit});
     bind_weights(unit);
-    for (Parameter& parameter : unit.parameters()) initialize(unit, parameter, seed);
+    if (seed) {
+      for (Parameter& parameter : unit.parameters()) initialize(unit, parameter, *seed);
+    }
     unit.weight_share = unit.weights.slice(share_begin(unit), share_size(unit));
     if (zero_stage(unit) == 3) {
-      Tensor share = device.allocate({share_size(unit)}, context_.plan.dtype,
-                                     MemoryCategory::kWeights, "weight_share");
+      Tensor share =
+          device.allocate({share_size(unit)}, context_.plan.dtype, MemoryCategory::kWeights,
+                          unit.is_frozen() ? kFrozenWeights : "weight_share");
       device.run(Copy{unit.weight_share, share, kInitializeUnit});
       unit.weight_share = share;
       release_weights(unit);
     }
+    if (unit.is_frozen()) continue;
     if (!keeps_shares(unit)) {
       unit.gradients = device.allocate({unit.size()}, whole_dtype(unit), MemoryCategory::kGradients,
                                        "gradients");
@@ -257,9 +234,11 @@ void ParameterStore::initialize(const ParameterUnit& unit, Parameter& parameter,
 
 void ParameterStore::gather_weights(ParameterUnit& unit) {
   if (zero_stage(unit) != 3) return;
-  unit.weights = context_.device.allocate({unit.size()}, context_.plan.dtype,
-                                          MemoryCategory::kWeights, "gathered_weights");
-  data_group(unit).all_gather(unit.weight_share, unit.weights, kGatherZero3);
+  const char* const label = unit.is_frozen() ? kFrozenWeights : "gathered_weights";
+  unit.weights =
+      context_.device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights, label);
+  data_group(unit).all_gather(unit.weight_share, unit.weights,
+                              unit.is_frozen() ? kGatherFrozen : kGatherZero3);
   bind_weights(unit);
 }
 
@@ -269,11 +248,19 @@ void ParameterStore::release_weights(ParameterUnit& unit) {
   bind_weights(unit);
 }
 
-void ParameterStore::begin_forward(ParameterUnit& unit) { gather_weights(unit); }
-void ParameterStore::end_forward(ParameterUnit& unit) { release_weights(unit); }
+void ParameterStore::begin_forward(ParameterUnit& unit) {
+  gather_weights(unit);
+  if (unit.trained_part() != nullptr) gather_weights(*unit.trained_part());
+}
+void ParameterStore::end_forward(ParameterUnit& unit) {
+  release_weights(unit);
+  if (unit.trained_part() != nullptr) release_weights(*unit.trained_part());
+}
 
 void ParameterStore::begin_backward(ParameterUnit& unit) {
   gather_weights(unit);
+  if (unit.trained_part() != nullptr) begin_backward(*unit.trained_part());
+  if (unit.is_frozen()) return;
   const bool separate = !fuses_accumulation(context_.options);
   if (!keeps_shares(unit) && !separate) {
     bind_gradients(unit, unit.gradients);
@@ -302,6 +289,8 @@ void ParameterStore::clear_gaps(const ParameterUnit& unit, const Tensor& buffer)
 }
 
 void ParameterStore::end_backward(ParameterUnit& unit) {
+  if (unit.trained_part() != nullptr) end_backward(*unit.trained_part());
+  if (unit.is_frozen()) return release_weights(unit);
   for (Parameter& p : unit.parameters()) zero_if_fresh(context_.device, p);
   if (unit.pending_gradients_.defined()) {
     // With ZeRO 2 and 3 gradients of any dtype accumulate when the unit's backward ends, as in
@@ -356,6 +345,7 @@ void ParameterStore::clear_gradients() {
   const bool overwrites = overwrites_gradients(context_.options);
   set_fresh(overwrites);
   for (ParameterUnit& unit : units_) {
+    if (unit.is_frozen()) continue;
     unit.is_reduced_ = false;
     if (overwrites) {
       clear_all_but_products(unit);
@@ -385,6 +375,7 @@ void ParameterStore::clear_all_but_products(ParameterUnit& unit) {
 
 void ParameterStore::set_fresh(bool fresh) {
   for (ParameterUnit& unit : units_) {
+    if (unit.is_frozen()) continue;
     // A unit with whole gradients writes its share only once in a step, in the final reduction. The
     // share is then always fresh.
     unit.share_is_fresh_ = has_own_share(unit) && (fresh || unit.gradients.defined());

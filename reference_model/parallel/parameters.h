@@ -13,6 +13,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,10 @@
 #include "reference_model/parallel/rank_context.h"
 
 namespace tpsim {
+
+// Labels of the memory of frozen weights, whole or sharded, and of the gather of their shards.
+inline constexpr const char* kFrozenWeights = "frozen_weights";
+inline constexpr const char* kGatherOfFrozen = "zero3.gather_frozen_weights";
 
 // Kind of a unit. kRepeatedWordEmbeddings: the copy of tied word embeddings on the last stage,
 // which the gradient norm does not count again.
@@ -41,7 +46,15 @@ struct ParameterSpec {
   std::int64_t global_rows = 0;  // extent of the first dimension over all ranks, without padding
   // For a matrix: whether a GEMM is the first op that writes its gradient in a micro-batch.
   bool is_multiplied = true;
+  bool is_norm = false;     // weight or bias of a norm
+  bool is_adapter = false;  // a matrix of a low-rank adapter
+  // False: frozen. Set by ParameterStore::add_unit(), from TrainingOptions::finetune.
+  bool is_trained = true;
 };
+
+// Names of the two matrices of the adapter of a linear layer: [rank, in] and [out, rank].
+std::string adapter_down_name(const std::string& linear);
+std::string adapter_up_name(const std::string& linear);
 
 // Collects the tensors of a unit. Adds a prefix to names. Extents are those of the whole model;
 // sharded dimensions are divided by `ranks`.
@@ -56,15 +69,21 @@ class SpecList {
   const ModelSpec& model() const { return context_.model; }
   ParameterSpec& matrix(const std::string& name, std::int64_t rows, std::int64_t cols,
                         Sharding sharding = Sharding::kReplicated);
-  void vector(const std::string& name, std::int64_t rows, InitialValue initial,
-              Sharding sharding = Sharding::kReplicated);
+  ParameterSpec& vector(const std::string& name, std::int64_t rows, InitialValue initial,
+                        Sharding sharding = Sharding::kReplicated);
   // Adds the weight of a norm, initialized so that the norm multiplies by one: 0 for models that
   // add one to the weight (norm_plus_one), else 1.
   void gain(const std::string& name, std::int64_t rows, Sharding sharding = Sharding::kReplicated);
-  // Adds `name`.weight and `name`.bias. The bias is sharded if the weight is sharded by rows.
+  // Adds `name`.weight and `name`.bias. The bias is sharded if the weight is sharded by rows. Adds
+  // the adapter's matrices if the layer is one of the fine-tuning's targets; `targets`: bits of
+  // AdapterTarget.
   void linear(const std::string& name, const std::pair<std::int64_t, std::int64_t>& extents,
-              Sharding sharding, bool has_bias);
+              Sharding sharding, bool has_bias, std::int64_t targets = 0);
+  // Adds the adapter's matrices of a layer if the layer is a target.
+  void adapter(const std::string& name, const std::pair<std::int64_t, std::int64_t>& extents,
+               Sharding sharding, std::int64_t targets);
 
+  void reserve(std::int64_t tensors) { specs_.reserve(static_cast<std::size_t>(tensors)); }
   bool empty() const { return specs_.empty(); }
   std::vector<ParameterSpec> take() { return std::move(specs_); }
 
@@ -86,11 +105,16 @@ struct Parameter {
   // input, of the weight, and of the output's gradient.
   Tensor scales = {};
 
+  // The adapter's matrices of a linear layer [rank, in] and [out, rank]; null: no adapter.
+  Parameter *adapter_down = nullptr, *adapter_up = nullptr;
+
   OptimizerKind updater{};  // of this tensor
   int owner = 0;            // in the data group, if the unit has owners
 
   bool is_matrix() const { return spec.shape.rank() >= 2; }
   bool is_multiplied() const { return is_matrix() && spec.is_multiplied; }
+  bool is_trained() const { return spec.is_trained; }
+  bool is_adapted() const { return adapter_down != nullptr; }
 };
 
 // Returns beta for a GEMM that adds to p.gradient: 0 if the gradient is fresh, else 1. For ops that
@@ -98,7 +122,7 @@ struct Parameter {
 float accumulation_beta(Parameter& p);
 void zero_if_fresh(Device& device, Parameter& p);
 // weight_of() returns the weight, gradient_of() the gradient after zero_if_fresh(). Both return an
-// undefined tensor if `p` is null.
+// undefined tensor if `p` is null, and gradient_of() also if `p` is frozen.
 inline Tensor weight_of(const Parameter* p) { return p != nullptr ? p->weight : Tensor(); }
 Tensor gradient_of(Device& device, Parameter* p);
 
@@ -129,6 +153,11 @@ class ParameterUnit {
   bool holds_experts() const { return role_ == UnitRole::kExperts; }
   // Whether each tensor has one owner in the data group, which alone updates the tensor.
   bool has_owners() const { return has_owners_; }
+  // Whether the unit's tensors have no gradients and are not updated.
+  bool is_frozen() const { return is_frozen_; }
+  // The unit of the trained tensors of the same layer, such as adapters; null if all are frozen or
+  // all are trained. begin_forward() and the like include this unit.
+  ParameterUnit* trained_part() const { return trained_part_; }
 
   Tensor weights;          // whole, flat; undefined while sharded (ZeRO-3)
   Tensor weight_share;     // this rank's share in its data group, flat
@@ -145,6 +174,8 @@ class ParameterUnit {
   std::int64_t partial_begin_ = 0;  // tensors of Sharding::kPartial come last
   UnitRole role_ = UnitRole::kPlain;
   bool has_owners_ = false;
+  bool is_frozen_ = false;
+  ParameterUnit* trained_part_ = nullptr;
   std::deque<Parameter> parameters_;
   std::vector<Segment> segments_;
   Tensor pending_gradients_;     // of this micro-batch, not yet accumulated
@@ -162,14 +193,15 @@ class ParameterStore {
  public:
   explicit ParameterStore(const RankContext& context) : context_(context) {}
 
-  // Adds a unit and computes its layout. Its buffers exist after materialize().
+  // Adds a unit and computes its layout. Its buffers exist after materialize(). If only a part of
+  // the tensors is trained, this part becomes a unit of its own: trained_part().
   ParameterUnit& add_unit(std::vector<ParameterSpec> specs, UnitRole role = UnitRole::kPlain);
   // Adds a buffer of zeros.
   Tensor add_buffer(const std::string& name, std::int64_t elements);
   const std::deque<Buffer>& buffers() const { return buffers_; }
   // Allocates weights and gradients of all units. Initial values depend on seed, name and global
-  // index only, so that every layout starts with the same weights.
-  void materialize(std::uint64_t seed);
+  // index only, so that every layout starts with the same weights. Null: no values.
+  void materialize(std::optional<std::uint64_t> seed);
   // Assigns the tensors of units with owners, so that the work of updates is balanced over all such
   // units of the rank. Called by materialize().
   void assign_owners();
@@ -230,6 +262,8 @@ class ParameterStore {
   std::int64_t share_begin(const ParameterUnit& unit) const;
 
  private:
+  ParameterUnit& add_tensors(std::vector<ParameterSpec> specs, UnitRole role);
+  bool is_trained(const ParameterSpec& spec, UnitRole role) const;
   // A gradient share whose reduce-scatter has begun and that is not yet accumulated (ZeRO 2 and 3).
   // `share` is a slice of the unit's whole gradients.
   struct ShareOnItsWay {

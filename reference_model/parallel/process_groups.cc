@@ -12,19 +12,15 @@ bool is_own_group(const Plan& plan, GroupKind kind) {
   return kind != GroupKind::kExpertTensor || expert_tensor_ranks(plan) != plan.degrees.tp;
 }
 
-}  // namespace
-
-std::vector<FormedGroup> formed_groups(const Plan& plan, const TrainingOptions& options,
-                                       std::int64_t rank) {
+// Calls visit(kind, is_second, ways) for each group of formed_groups().
+template <class Visit>
+void visit_groups(const Plan& plan, const TrainingOptions& options, Visit visit) {
   const bool goes_round = plan.virtual_stages > 1;
   // With overlap, ZeRO-3 gathers the weights of one layer while it reduces the gradients of
   // another.
   const bool reduces_beside_gathers = options.overlap_gradient_reduction && plan.zero == 3;
-  std::vector<FormedGroup> formed;
-  formed.reserve(kGroupKindCount + 3);
   const auto add = [&](GroupKind kind, bool is_second, MessageWays ways = {}) {
-    if (!is_own_group(plan, kind)) return;
-    formed.push_back({kind, is_second, group_position(plan, kind, rank).size, ways});
+    if (is_own_group(plan, kind)) visit(kind, is_second, ways);
   };
   for (const GroupKind kind : all_of<GroupKind>()) {
     if (kind != GroupKind::kPipeline) {
@@ -38,7 +34,30 @@ std::vector<FormedGroup> formed_groups(const Plan& plan, const TrainingOptions& 
     add(GroupKind::kData, true);
     add(GroupKind::kExpertData, true);
   }
+}
+
+}  // namespace
+
+std::vector<FormedGroup> formed_groups(const Plan& plan, const TrainingOptions& options,
+                                       std::int64_t rank) {
+  std::vector<FormedGroup> formed;
+  formed.reserve(kGroupKindCount + 3);
+  visit_groups(plan, options, [&](GroupKind kind, bool is_second, MessageWays ways) {
+    const bool is_some = kind == GroupKind::kEmbedding;  // only the outer stages are members
+    const std::int64_t ranks =
+        is_some ? group_position(plan, kind, rank).size : group_size(plan, kind);
+    formed.push_back({kind, is_second, ranks, ways});
+  });
   return formed;
+}
+
+std::int64_t busy_groups(const Plan& plan, const TrainingOptions& options) {
+  std::int64_t count = 0;
+  visit_groups(plan, options, [&](GroupKind kind, bool, MessageWays) {
+    const bool is_rare = kind == GroupKind::kEmbedding || kind == GroupKind::kModel;
+    count += !is_rare && group_size(plan, kind) > 1 ? 1 : 0;
+  });
+  return count;
 }
 
 OwnedGroups::OwnedGroups(const std::vector<FormedGroup>& formed, const Form& form) {

@@ -38,6 +38,10 @@ struct FormedGroup {
 std::vector<FormedGroup> formed_groups(const Plan& plan, const TrainingOptions& options,
                                        std::int64_t rank);
 
+// Returns the number of formed_groups() of more than one rank, without the groups of one all-reduce
+// a step (embedding and model).
+std::int64_t busy_groups(const Plan& plan, const TrainingOptions& options);
+
 class OwnedGroups {
  public:
   // `form` creates the communicator of each of formed_groups().

@@ -98,15 +98,25 @@ bool gives(RankModel& model, const ParameterUnit& unit, const Parameter& p) {
   return is_cut || model.store().tensor_group(unit).rank() == 0;
 }
 
+// Whether a checkpoint lacks an adapter of the unit, as those of models before fine-tuning do.
+bool lacks_adapters(const ParameterUnit& unit, const BlockReader& reader,
+                    const std::string& prefix) {
+  return std::any_of(unit.parameters().begin(), unit.parameters().end(), [&](const Parameter& p) {
+    return p.spec.is_adapter && !reader.has(prefix + p.spec.name);
+  });
+}
+
 // Returns this rank's block of every parameter that has the state tensor, in the place of the whole
-// flat unit. Blocks are stored under prefix + name.
+// flat unit. Blocks are stored under prefix + name. Adapters that are not stored have their values
+// in `whole`, or 0.
 Result<std::vector<float>> read_unit(RankModel& model, const ParameterUnit& unit,
                                      StateTensor tensor, const BlockReader& reader,
-                                     const std::string& prefix) {
-  std::vector<float> whole(static_cast<std::size_t>(unit.size()), 0.0F);
+                                     const std::string& prefix, std::vector<float> whole = {}) {
+  whole.resize(static_cast<std::size_t>(unit.size()), 0.0F);
   for (const Parameter& p : unit.parameters()) {
     const BlockPlace place = place_of(model, unit, p.spec);
     if (place.rows == 0 || !keeps(p.updater, tensor)) continue;
+    if (p.spec.is_adapter && !reader.has(prefix + p.spec.name)) continue;
     TPSIM_TRY(const std::vector<float> values,
               prefix.empty() ? read_stored(model.context().model, reader, p.spec.name, place)
                              : reader.read(prefix + p.spec.name, place));
@@ -131,8 +141,10 @@ void upload_state(Device& device, const std::vector<float>& whole, const StateVa
 // Reads the master weights of one unit, and the weights, rounded to their dtype.
 Status read_weights(RankModel& model, ParameterUnit& unit, OptimizerState& state,
                     const BlockReader& reader, const std::string& prefix) {
+  std::vector<float> present;
+  if (lacks_adapters(unit, reader, prefix)) present = gather_unit(model, unit, unit.weight_share);
   TPSIM_TRY(const std::vector<float> whole,
-            read_unit(model, unit, StateTensor::kMaster, reader, prefix));
+            read_unit(model, unit, StateTensor::kMaster, reader, prefix, std::move(present)));
   Device& device = model.context().device;
   upload_state(device, whole, state.master);
   if (unit.weights.defined()) {
@@ -260,6 +272,7 @@ std::vector<TensorBlock> gather_blocks(RankModel& model, StateTensor tensor) {
   std::size_t i = 0;
   for (const ParameterUnit& unit : model.store().units()) {
     const OptimizerState& state = model.optimizer().states()[i++];
+    if (unit.is_frozen()) continue;
     add_blocks(model, unit, gather_state(model, unit, state.of(tensor), tensor), tensor, blocks);
   }
   return blocks;
@@ -268,6 +281,7 @@ std::vector<TensorBlock> gather_blocks(RankModel& model, StateTensor tensor) {
 std::vector<TensorBlock> gather_gradients(RankModel& model) {
   std::vector<TensorBlock> blocks;
   for (const ParameterUnit& unit : model.store().units()) {
+    if (unit.is_frozen()) continue;
     add_blocks(model, unit, gather_unit(model, unit, unit.gradient_share), {}, blocks);
   }
   return blocks;
@@ -321,6 +335,7 @@ Status load_state(RankModel& model, const std::filesystem::path& step_folder) {
   std::size_t i = 0;
   for (ParameterUnit& unit : model.store().units()) {
     OptimizerState& state = model.optimizer().states()[i++];
+    if (unit.is_frozen()) continue;
     TPSIM_TRY_STATUS(read_weights(model, unit, state, reader, weights));
     for (const StateTensor moment : {StateTensor::kMomentum, StateTensor::kVariance}) {
       TPSIM_TRY(const std::vector<float> whole,

@@ -45,6 +45,10 @@ void Optimizer::materialize_unit() {
   Device& device = context_.device;
   const ParameterUnit& unit = store_.units()[states_.size()];
   OptimizerState state;
+  if (unit.is_frozen()) {
+    states_.push_back(std::move(state));
+    return;
+  }
   state.momentum = allocated(unit, StateTensor::kMomentum);
   state.variance = allocated(unit, StateTensor::kVariance);
   state.master = master_of(unit);
@@ -114,7 +118,7 @@ void Optimizer::reduce_gradients() {
 // Sums the tied table's gradient over the first stage (embedding) and the last stage (head).
 void Optimizer::reduce_tied_table(ParameterUnit& unit) {
   if (!context_.model.tied_embedding || context_.groups.embedding.size() == 1) return;
-  if (!unit.holds_word_embeddings()) return;
+  if (!unit.holds_word_embeddings() || unit.is_frozen()) return;
   const Tensor& gradients = unit.gradients.defined() ? unit.gradients : unit.gradient_share;
   context_.groups.embedding.all_reduce(gradients, ReduceOp::kSum, kReduceTied);
 }
@@ -137,6 +141,7 @@ double Optimizer::global_norm() {
   Tensor sum = device.allocate({1}, DType::kFloat32, MemoryCategory::kWorkspace, kGradNorm.text);
   device.run(Fill{sum, 0.0F, kGradNorm});
   for (ParameterUnit& unit : store_.units()) {
+    if (unit.is_frozen()) continue;
     for (const Segment& segment : unit.segments()) {
       const ElementRange range =
           within_share(segment, store_.share_begin(unit), store_.share_size(unit));
@@ -175,7 +180,7 @@ std::vector<Tensor> Optimizer::optimizer_gradients() {
   const bool widen = context_.options.widened_optimizer_gradients;
   for (ParameterUnit& unit : store_.units()) {
     Tensor share = unit.gradient_share;
-    if (widen && share.dtype() != DType::kFloat32 && !unit.has_owners()) {
+    if (widen && share.defined() && share.dtype() != DType::kFloat32 && !unit.has_owners()) {
       share = context_.device.allocate(share.shape(), DType::kFloat32, MemoryCategory::kWorkspace,
                                        "fp32_gradients");
       context_.device.run(Cast{unit.gradient_share, share, kWiden});
@@ -187,6 +192,7 @@ std::vector<Tensor> Optimizer::optimizer_gradients() {
 
 void Optimizer::update_unit(std::size_t index, const UpdateStep& update) {
   ParameterUnit& unit = store_.units()[index];
+  if (unit.is_frozen()) return;
   OptimizerState& state = states_[index];
   const Tensor& gradients = update.gradients[index];
   if (!is_offloaded()) {
@@ -225,6 +231,7 @@ void Optimizer::update_share(ParameterUnit& unit, OptimizerState& state, const U
 }
 
 void Optimizer::gather_weights(ParameterUnit& unit) {
+  if (unit.is_frozen()) return;
   if (unit.has_owners()) {
     for (const Parameter& p : unit.parameters()) {
       store_.data_group(unit).broadcast(p.weight, p.owner, kGatherWeights);

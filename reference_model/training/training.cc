@@ -27,6 +27,10 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
                  "choose --tp 1"};
   }
   const OptimizerRow& optimizer = row_of(run.options.optimizer_kind);
+  if (!optimizer.is_executed) {
+    return bad_input(fmt::format("tpsim cannot train with {} yet", optimizer.title), "",
+                     "use --optimizer adamw or muon; simulate predicts the others");
+  }
   if (run.plan.offload == Offload::kOptimizer && !optimizer.can_offload) {
     return bad_input(fmt::format("tpsim cannot offload the state of {} yet", optimizer.title), "",
                      "use --offload none, or --optimizer adamw");
@@ -50,6 +54,24 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
                                  tokens.largest(), run.model.vocab));
   }
   return Ok{};
+}
+
+// Error if tpsim predicts the adapters of a run, but cannot train them.
+Status check_finetune(const TrainingRun& run) {
+  const Finetune& finetune = run.options.finetune;
+  if (!finetune.adapts) return Ok{};
+  const char* lacking = finetune.quantizes_base() ? "frozen weights of few bits"
+                        : finetune.dropout > 0    ? "dropout of adapters"
+                        : has_experts(run.model)  ? "adapters of models with experts"
+                                                  : nullptr;
+  const std::string_view part = unadapted_part(run.model);
+  if (lacking == nullptr && part.empty()) return Ok{};
+  return Error{ErrorKind::kMissing,
+               lacking != nullptr ? fmt::format("tpsim cannot train {} yet", lacking)
+                                  : fmt::format("tpsim cannot train adapters of {} yet", part),
+               "",
+               "tpsim simulate predicts the run; --finetune lora --lora-dropout 0 of dense "
+               "models can be trained"};
 }
 
 bool counts_experts(const TrainingRun& run) {
@@ -143,10 +165,12 @@ Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run, const 
   TPSIM_TRY_STATUS(agree(model, same_model));
   if (is_first && hooks.on_note) tell(state, facts, run.steps, hooks);
   const auto load = [&]() -> Status {
-    if (state.step > 0) return load_state(model, state.path);
-    if (run.checkpoint.empty()) return Ok{};
-    TPSIM_TRY(const BlockReader reader, BlockReader::open(run.checkpoint));
-    return load_weights(model, reader);
+    // Saved states have no frozen weights.
+    if (!run.checkpoint.empty() && (state.step == 0 || run.options.finetune.adapts)) {
+      TPSIM_TRY(const BlockReader reader, BlockReader::open(run.checkpoint));
+      TPSIM_TRY_STATUS(load_weights(model, reader));
+    }
+    return state.step > 0 ? load_state(model, state.path) : Status(Ok{});
   };
   TPSIM_TRY_STATUS(agree(model, load()));
   return state.step;
@@ -259,7 +283,12 @@ Status check_device(const Device& device, const ModelSpec& model, const Plan& pl
 Status train(World& world, Device& device, const TrainingRun& run, const TokenSource& tokens,
              const std::function<void(const StepReport&)>& on_step, const TrainingHooks& hooks) {
   TPSIM_TRY_STATUS(check_run(world, run, tokens));
+  TPSIM_TRY_STATUS(check_finetune(run));
   TPSIM_TRY_STATUS(check_device(device, run.model, run.plan));
+  if (run.options.finetune.adapts && !device.computes_all()) {
+    return Error{ErrorKind::kMissing, "tpsim has no GPU kernels for frozen norms yet",
+                 run.model.name, "use the CPU: --device cpu"};
+  }
   TPSIM_TRY_STATUS(check_balance(run));
   device.use_algorithms(run.algorithms);
   if (run.record_work) {

@@ -325,7 +325,9 @@ GroupBounds::End GroupBounds::end_of(const Plan& plan, const std::vector<std::in
                                 before_norm(stack, end, Seconds()).total());
   const Seconds exposed =
       std::min(exposed_gather(stack, gather, forward), exposed_gather(stack, gather, Seconds()));
-  return {tail.value(), (update_time(end) + exposed).value()};
+  // The last backward may have more blocks: it may hide a whole update.
+  const Seconds update = update_time(stack, plan, end, end[StepEndPart::kOptimizer]);
+  return {tail.value(), (update + exposed).value()};
 }
 
 GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& cuts) {

@@ -272,9 +272,9 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
     bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
   const FixedCost& fixed = *stage_fixed_[kind_of_stage];
   bound.tail = before_norm(stack, fixed.end, last).total();
-  bound.update =
-      update_time(fixed.end) + exposed_gather(stack, fixed.end[StepEndPart::kParameterGather],
-                                              bound.first[TaskKind::kForward]);
+  bound.update = update_time(stack, plan, fixed.end, last) +
+                 exposed_gather(stack, fixed.end[StepEndPart::kParameterGather],
+                                bound.first[TaskKind::kForward]);
   return bound;
 }
 

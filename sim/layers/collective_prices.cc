@@ -6,11 +6,19 @@
 
 namespace tpsim {
 
+const GroupPlacement& LayerPricer::placed(const Plan& plan, GroupKind group) const {
+  Placed& last = placed_[static_cast<std::size_t>(group)];
+  if (last.degrees != plan.degrees || last.rank_order != plan.rank_order) {
+    last = {plan.degrees, plan.rank_order,
+            place_group(plan, group, node_size(scenario().cluster, gpu_count(plan)))};
+  }
+  return last.placement;
+}
+
 Seconds LayerPricer::collective(const LoweredCollective& record, const Plan& plan) const {
   if (record.kind == CollectiveKind::kReceive) return Seconds();
   const Bytes bytes(static_cast<double>(record.bytes));
-  const GroupPlacement group =
-      place_group(plan, record.group, node_size(scenario().cluster, gpu_count(plan)));
+  const GroupPlacement& group = placed(plan, record.group);
   if (record.group == GroupKind::kExpert) {
     return dispatch_time(scenario().model.experts, collectives(), record, group);
   }
@@ -57,9 +65,7 @@ TransferCost LayerPricer::price_transfer(const Program& program, const Plan& pla
 
 Seconds LayerPricer::global_norm(const Plan& plan) {
   if (!clips_gradients(scenario().stack)) return Seconds();
-  const GroupPlacement placement =
-      place_group(plan, GroupKind::kWorld, node_size(scenario().cluster, gpu_count(plan)));
-  return collectives().price(CollectiveKind::kAllReduce, Bytes(4), placement);
+  return collectives().price(CollectiveKind::kAllReduce, Bytes(4), placed(plan, GroupKind::kWorld));
 }
 
 }  // namespace tpsim

@@ -45,6 +45,7 @@ Plan traced_plan(const Scenario& scenario, const LayerKey& key, const Plan& plan
 // another number of micro-batches.
 TrainingOptions traced_options(const Scenario& scenario, const Plan& plan) {
   TrainingOptions options = scenario.stack.training;
+  options.optimizer_kind = traced_row(options.optimizer_kind).kind;
   if (!holds_whole_gradients(plan, options)) options.gradient_sync = GradientSync::kEveryMicroBatch;
   return options;
 }
@@ -120,9 +121,11 @@ LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::i
                                         std::size_t passes) {
   const LayerKey key = key_of(kind, plan, block);
   const ModelSpec& model = model_of(block);
-  const LayerTrace trace =
-      trace_layers(kind, model, shard_plan(scenario(), traced_plan(scenario(), key, plan)),
-                   traced_options(scenario(), plan));
+  LayerKey sizeless = placeless(key);
+  sizeless.micro_batch = 0;
+  const LayerTrace& trace = sized_traces_[sizeless].at(
+      kind, model, shard_plan(scenario(), traced_plan(scenario(), key, plan)),
+      traced_options(scenario(), plan));
   LayerInputs inputs{scenario(), plan, model};
   if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
     const LayerMemory& full = layer_memory(kind, with_whole_recompute(plan, true), block);
@@ -191,6 +194,7 @@ void LayerPricer::drop_programs() {
   for (Layer* layer : unpriced_) layer->program.reset();
   unpriced_.clear();
   traced_.clear();
+  sized_traces_.clear();
 }
 
 // Counts the weights of one expert only, because the experts of a rank have equal shapes.
@@ -221,10 +225,12 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
     add_weight_copies(fixed, plan);
   }
   // With ZeRO 3 and replicas, 16-bit weights are gathered from fp32 weights. Without replicas,
-  // nothing is gathered, and 16-bit weights are persistent.
+  // nothing is gathered, and 16-bit weights are persistent. Frozen weights have one copy.
   const bool has_master = plan.zero == 3 && has_replicas(plan) && plan.dtype != DType::kFloat32 &&
                           plan.offload == Offload::kNone;
-  if (has_master && keeps_fp32_weights_alone(scenario().stack, plan.dtype)) {
+  const bool is_frozen =
+      std::any_of(layer.allocations.begin(), layer.allocations.end(), holds_frozen_weights);
+  if (has_master && !is_frozen && keeps_fp32_weights_alone(scenario().stack, plan.dtype)) {
     fixed.held[kWeights] -= shards;
   }
   fixed.host = host_bytes(layer);

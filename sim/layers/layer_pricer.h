@@ -2,16 +2,19 @@
 // on one rank. Time and memory of a plan are computed from these parts.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "core/plan/plan.h"
+#include "core/plan/rank_layout.h"
 #include "core/scenario/scenario.h"
 #include "costs/collective_cost.h"
 #include "costs/op_cost.h"
 #include "lowering/passes/lower.h"
+#include "lowering/trace/sized_traces.h"
 #include "lowering/trace/trace.h"
 #include "sim/layers/layer_cost.h"
 #include "sim/layers/layer_key.h"
@@ -69,7 +72,7 @@ class LayerPricer {
   // Returns the cost of delayed scaling at the end of a chunk's forward or backward: the ranks of a
   // stage all-reduce the amax values and compute new scales. Zero for other recipes.
   PhaseCost scale_exchange(const Plan& plan, std::int64_t blocks) const;
-  // Drops programs of layers that have not been priced yet.
+  // Drops traces, and programs of layers that have not been priced yet.
   void drop_programs();
 
   // Returns the time of one call in the plan's group. A P2P transfer counts at the sender only.
@@ -82,7 +85,7 @@ class LayerPricer {
   OpPrice kernel_price(const LoweredOp& op);
   Seconds copy_time(const LoweredCopy& copy) const;
   // Returns the time of an op at the end of a step.
-  Seconds end_op_time(const LoweredOp& op);
+  Seconds end_op_time(const LoweredOp& op, const Plan& plan);
 
   const Scenario& scenario() const { return prices_->scenario; }
   const OpCostModel& ops() const { return *prices_->ops; }
@@ -128,6 +131,15 @@ class LayerPricer {
   StepEndCost price_end(const LoweredLayer& layer, const Plan& plan);
   TransferCost price_transfer(const Program& program, const Plan& plan) const;
 
+  // Returns place_group() on the cluster's nodes. Remembers the last placement of each kind.
+  const GroupPlacement& placed(const Plan& plan, GroupKind group) const;
+
+  struct Placed {
+    ParallelDegrees degrees{0, 0, 0, 0, 0};
+    RankOrder rank_order{};
+    GroupPlacement placement;
+  };
+  mutable std::array<Placed, kGroupKindCount> placed_;
   std::shared_ptr<const PriceLists> prices_;
   std::vector<ModelSpec> models_;  // with_block_kind() by kind of block
   std::unordered_map<PricedOp, OpPrice, PricedOpHash> op_prices_;
@@ -136,6 +148,7 @@ class LayerPricer {
   std::vector<Layer*> unpriced_;
   std::unordered_map<LayerKey, Traced, LayerKeyHash> traced_;  // for traced_micro_batch_
   std::int64_t traced_micro_batch_ = 0;
+  std::unordered_map<LayerKey, SizedTraces, LayerKeyHash> sized_traces_;
   LayerCache<FixedCost> fixed_;
   LayerCache<LayerTrace> transfer_traces_;
   LayerCache<TransferCost> transfers_;

@@ -22,6 +22,7 @@ Counted counted(ModelPart part) {
     case ModelPart::kLatentUp:
     case ModelPart::kRecurrentLinear:
     case ModelPart::kMlpLinear:
+    case ModelPart::kAdapter:
     case ModelPart::kLatentExperts:
     case ModelPart::kHead: return {StepTerm::kMatmul, {}};
     case ModelPart::kExperts: return {StepTerm::kGroupedProducts, {}};

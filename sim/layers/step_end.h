@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "core/software/cpu_optimizers.h"
 #include "core/software/stack_spec.h"
 #include "lowering/passes/step_habits.h"
 #include "sim/layers/layer_cost.h"
@@ -31,9 +32,15 @@ inline Seconds exposed_gather(const StackSpec& stack, Seconds gather, Seconds fi
   return gather - hidden + (stack.overlap_slowdown - 1.0) * hidden;
 }
 
-// Returns the time from the global norm to the end of the update, without the weight gather.
-inline Seconds update_time(const StepEndCost& end) {
-  return end[StepEndPart::kOptimizer] + end[StepEndPart::kZeroGrad];
+// Returns the exposed time of the update, without the weight gather. An offloaded update may
+// overlap with the backward of the last micro-batch.
+inline Seconds update_time(const StackSpec& stack, const Plan& plan, const StepEndCost& end,
+                           Seconds last_backward) {
+  const bool overlaps =
+      plan.offload == Offload::kOptimizer && row_of(cpu_optimizer(stack)).overlaps_backward;
+  const Seconds hidden =
+      overlaps ? std::min(end[StepEndPart::kOptimizer], last_backward) : Seconds();
+  return end[StepEndPart::kOptimizer] - hidden + end[StepEndPart::kZeroGrad];
 }
 
 // `last_backward`: the tasks of all chunks of the stage that compute the last weight gradients.

@@ -1,6 +1,8 @@
 // Time of a layer's work at the end of a step: gradient reduction, optimizer, weight gather.
 #include <algorithm>
 
+#include "core/software/cpu_optimizers.h"
+#include "lowering/passes/step_habits.h"
 #include "sim/layers/layer_pricer.h"
 
 namespace tpsim {
@@ -15,8 +17,9 @@ Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
 }  // namespace
 
 // Returns the device time of an op. Ops of an offloaded optimizer are bound by the host link, or by
-// host memory, which the ranks of a host share. If the device is the host, they are ordinary ops.
-Seconds LayerPricer::end_op_time(const LoweredOp& op) {
+// host memory and cores, which the ranks of a host share. If the device is the host, they are
+// ordinary ops.
+Seconds LayerPricer::end_op_time(const LoweredOp& op, const Plan& plan) {
   const ModelPart part = op.label.part;
   const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
   const bool offloaded = copies || part == ModelPart::kHostOptimizer;
@@ -24,12 +27,18 @@ Seconds LayerPricer::end_op_time(const LoweredOp& op) {
     return op.repeats * (op.traffic * op_price(op).time);
   }
   const HostSpec& host = scenario().cluster.host;
+  const CpuOptimizerRow& row = row_of(cpu_optimizer(scenario().stack));
   const Bytes bytes(op.repeats * op.bytes);
-  if (copies)
+  if (copies) {
+    const bool is_wide = part == ModelPart::kGradientsToHost && !row.narrow_gradients;
+    const DType copied = is_wide ? DType::kFloat32 : plan.dtype;
+    const double widening =
+        static_cast<double>(size_of(copied)) / static_cast<double>(size_of(op.key.dtype));
     // op.bytes counts the read and the write.
-    return 0.5 * bytes / (host.link_efficiency * host.link);
+    return 0.5 * widening * bytes / (host.link_efficiency * host.link);
+  }
   const auto sharers = static_cast<double>(host_size(scenario().cluster));
-  return sharers * bytes / (host.memory_efficiency * host.memory_bandwidth);
+  return sharers * bytes / (row.speed * host.memory_efficiency * host.memory_bandwidth);
 }
 
 StepEndCost LayerPricer::price_end(const LoweredLayer& layer, const Plan& plan) {
@@ -39,7 +48,8 @@ StepEndCost LayerPricer::price_end(const LoweredLayer& layer, const Plan& plan) 
       if (event.kind == LoweredEvent::Kind::kOp) {
         const LoweredOp& op = layer.ops[event.index];
         const double launches = op.repeats * static_cast<double>(op.launches);
-        end[end_part(op.label)] += issued_and_run(scenario(), launches * op.issue, end_op_time(op));
+        end[end_part(op.label)] +=
+            issued_and_run(scenario(), launches * op.issue, end_op_time(op, plan));
       } else if (event.kind == LoweredEvent::Kind::kCollective) {
         const LoweredCollective& record = layer.collectives[event.index];
         if (record.group == GroupKind::kModel || record.group == GroupKind::kWorld) continue;

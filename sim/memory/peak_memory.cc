@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "sim/memory/stage_memory.h"
 #include "sim/step/simulate.h"
@@ -88,23 +89,31 @@ double bytes_of(const std::vector<LiveMemory>& live, MemoryCategory category) {
   return bytes;
 }
 
-// Adds what the device's memory has besides tensors.
-void add_overheads(PeakMemory& peak, const StageMemory& memory) {
-  std::vector<LiveMemory>& live = peak.live;
-  const auto add = [&](MemoryCategory category, std::string_view label, double bytes) {
-    if (bytes >= 1) live.push_back({whole_stage(category, label), bytes});
+// Returns what the device's memory has besides the tensors in `live`.
+StageMemory overheads_of(StageMemory memory, const std::vector<LiveMemory>& live) {
+  const std::array<Bytes, kMemoryCategoryCount> all = std::exchange(memory.by_category, {});
+  for (const auto category : {MemoryCategory::kWorkspace, MemoryCategory::kCommunication}) {
+    const auto i = static_cast<std::size_t>(category);
+    memory.by_category[i] = all[i] - Bytes(bytes_of(live, category));
+  }
+  return memory;
+}
+
+void add_overheads(PeakMemory& peak, const StageMemory& overheads) {
+  const auto add = [&](MemoryCategory category, std::string_view label, Bytes bytes) {
+    if (bytes >= Bytes(1)) {
+      peak.live.push_back({whole_stage(category, label), bytes.value()});
+    }
   };
-  const auto besides_tensors = [&](MemoryCategory category) {
-    const Bytes all = memory.by_category[static_cast<std::size_t>(category)];
-    return all.value() - bytes_of(live, category);
+  const auto of = [&](MemoryCategory category) {
+    return overheads.by_category[static_cast<std::size_t>(category)];
   };
-  const double workspace = besides_tensors(MemoryCategory::kWorkspace);
-  const double buffers = besides_tensors(MemoryCategory::kCommunication);
-  add(MemoryCategory::kWorkspace, "workspace of libraries", workspace);
+  const auto workspace = MemoryCategory::kWorkspace, buffers = MemoryCategory::kCommunication;
+  add(workspace, "workspace of libraries", of(workspace));
   peak.tensors = peak.total();
-  add(MemoryCategory::kCommunication, "buffers of communicators", buffers);
-  add(MemoryCategory::kWorkspace, "context of the driver", memory.context.value());
-  add(MemoryCategory::kWorkspace, "fragmentation", memory.fragmentation.value());
+  add(buffers, "buffers of communicators", of(buffers));
+  add(workspace, "context of the driver", overheads.context);
+  add(workspace, "fragmentation", overheads.fragmentation);
 }
 
 }  // namespace
@@ -139,7 +148,8 @@ Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan) {
     walk(contents);
     PeakMemory peak{.stage = memory.stage, .live = contents.take()};
     if (contents.task() != kStepStart) peak.task = step.timeline.spans[contents.task()];
-    add_overheads(peak, memory);
+    step.overheads.push_back(overheads_of(memory, peak.live));
+    add_overheads(peak, step.overheads.back());
     std::stable_sort(peak.live.begin(), peak.live.end(),
                      [](const LiveMemory& a, const LiveMemory& b) { return a.bytes > b.bytes; });
     step.peaks.push_back(std::move(peak));

@@ -39,8 +39,11 @@ using MemorySamples = std::vector<MemorySample>;  // in order of time
 
 struct StepMemory {
   Timeline timeline;
-  std::vector<PeakMemory> peaks;       // by stage
-  std::vector<MemorySamples> samples;  // by stage: peak and end of each task
+  std::vector<PeakMemory> peaks = {};       // by stage
+  std::vector<MemorySamples> samples = {};  // by stage: peak and end of each task
+  // By stage: memory besides tensors, the same over the whole step. Added to the highest sample, it
+  // gives the predicted memory of the stage.
+  std::vector<StageMemory> overheads = {};
 };
 
 // Calls `visit` with the memory of a stage over a step, as walk_memory(). The plan must be legal.

@@ -35,17 +35,6 @@ void consider(const BytesByCategory& level, const BytesByCategory& above,
   if (total(now) > total(peak.highest)) peak.highest = now;
 }
 
-// Returns the number of communicators with buffers in a framework: one for each process group. The
-// groups of one all-reduce a step, embedding and model, are not counted. Frameworks reduce and
-// gather in one group.
-std::int64_t communicators(const Plan& plan) {
-  const std::vector<FormedGroup> formed = formed_groups(plan, {}, 0);
-  return std::count_if(formed.begin(), formed.end(), [](const FormedGroup& group) {
-    return group.ranks > 1 && group.kind != GroupKind::kEmbedding &&
-           group.kind != GroupKind::kModel;
-  });
-}
-
 }  // namespace
 
 ChunkMemory with_transfers(const ChunkMemory& chunk, const ChunkKind& kind, double transfer) {
@@ -92,7 +81,8 @@ MemoryOverheads memory_overheads(const StackMemory& stack, const Plan& plan, Byt
   overheads.workspace = stack.library_workspace;
   // The shapes of one block suffice, because other blocks have the same shapes.
   if (stack.gradient_stand_ins) overheads.workspace += stand_ins;
-  overheads.buffers = static_cast<double>(communicators(plan)) * stack.collective_buffers;
+  // A communicator for each process group. Frameworks reduce and gather in one group.
+  overheads.buffers = static_cast<double>(busy_groups(plan, {})) * stack.collective_buffers;
   // The flat gradient bucket for data-parallel reduction.
   if (has_replicas(plan)) {
     overheads.bucket =

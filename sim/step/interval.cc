@@ -8,7 +8,9 @@
 #include "core/base/normal.h"
 #include "core/base/text.h"
 #include "core/plan/rank_layout.h"
+#include "core/software/cpu_optimizers.h"
 #include "costs/scan_model.h"
+#include "lowering/passes/step_habits.h"
 #include "sim/step/usual_spreads.h"
 
 namespace tpsim {
@@ -37,6 +39,7 @@ struct UncertainShares {
   double kernels = 0;
   double experts = 0;  // grouped GEMMs, permutation, imbalance; dispatch inside a node
   double scans = 0;    // kernels of recurrences
+  double offload = 0;  // an optimizer on the CPU
 };
 
 using UncertainShare = double UncertainShares::*;
@@ -54,6 +57,8 @@ UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const P
     case StepTerm::kElementwise:
       return stack.eager_traffic != 1 ? &UncertainShares::kernels : nullptr;
     case StepTerm::kRecurrence: return &UncertainShares::scans;
+    case StepTerm::kOptimizer:
+      return plan.offload == Offload::kOptimizer ? &UncertainShares::offload : nullptr;
     case StepTerm::kGroupedProducts:
     case StepTerm::kPermute:
     case StepTerm::kExpertCommunication:
@@ -67,7 +72,6 @@ UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const P
     case StepTerm::kGradientReduction:
     case StepTerm::kTiedEmbedding:
     case StepTerm::kClipping:
-    case StepTerm::kOptimizer:
     case StepTerm::kWeightGather:
     case StepTerm::kStragglers:
     case StepTerm::kUncalibratedOverhead: return nullptr;
@@ -99,7 +103,8 @@ bool has_rows_of_gpu(const Scenario& scenario) {
 
 // Returns the relative standard deviation of a predicted step. The causes are independent:
 // residuals of the stack's calibration rows (tools/interval_spreads.py), variation between runs,
-// prices that were not measured, host, network between nodes, and kernels without profile entries.
+// prices that were not measured, host, network between nodes, kernels without profile entries, and
+// an optimizer on the CPU.
 double relative_spread(const Scenario& scenario, const Plan& plan, const StepCost& cost,
                        const Sources& sources) {
   // Error of computed prices with measured device constants.
@@ -121,7 +126,8 @@ double relative_spread(const Scenario& scenario, const Plan& plan, const StepCos
         shares.host * (software.rows > 0 ? software.host_spread : kHostSpread),
         shares.network * (network.rows > 0 ? network.network_spread : kNetworkSpread),
         shares.kernels * (software.rows > 0 ? software.kernel_spread : kKernelSpread),
-        shares.experts * kExpertSpread, shares.scans * kScanSpread}) {
+        shares.experts * kExpertSpread, shares.scans * kScanSpread,
+        shares.offload * offload_spread(cpu_optimizer(scenario.stack), scenario.cluster.host)}) {
     variance += spread * spread;
   }
   return std::sqrt(variance);
@@ -155,8 +161,8 @@ void set_interval(Prediction& prediction, const Scenario& scenario, const Plan& 
   const double half_width = kHalfOf90 * relative_spread(scenario, plan, cost, prediction.sources);
   set_ends(prediction, half_width, half_width);
   const StackSpec& stack = scenario.stack;
-  if (!has_rows_of_gpu(scenario))
-    widen_interval(prediction, {stack.other_gpus_faster, stack.other_gpus_slower});
+  if (stack.spread_programs.empty() && has_rows_of_gpu(scenario)) return;
+  widen_interval(prediction, {stack.other_runs, stack.other_runs});
 }
 
 StepSpreads spreads_of(const Prediction& prediction) {

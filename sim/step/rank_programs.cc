@@ -23,7 +23,7 @@ IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& la
   switch (event.kind) {
     case Kind::kOp: {
       const LoweredOp& op = layer.ops[event.index];
-      if (is_step_end) return {op, Stream::kCompute, pricer.end_op_time(op)};
+      if (is_step_end) return {op, Stream::kCompute, pricer.end_op_time(op, plan)};
       const OpPrice price = pricer.kernel_price(op);
       return {op, Stream::kCompute, op.load * price.time, name_of(price.source)};
     }

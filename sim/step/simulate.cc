@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "core/base/normal.h"
 #include "core/plan/rank_layout.h"
@@ -27,12 +28,14 @@ Sources sources_of(const StepCost& cost) {
 
 void add_rates(Prediction& p, const Scenario& scenario, const Plan& plan) {
   const double gpus = static_cast<double>(gpu_count(plan));
-  const Flops model = model_flops_per_step(scenario.model, plan.global_batch);
+  const Flops model =
+      finetune_flops_per_step(scenario.model, finetune_of(scenario.stack), plan.global_batch);
   const Flops hardware = model + recomputed_flops(scenario, plan);
   const FlopsPerSecond model_rate = model / p.step / gpus;
   p.model_tflops_per_gpu = model_rate.value() * 1e-12;
-  p.half_mask_tflops_per_gpu =
-      (half_mask_flops_per_step(scenario.model, plan.global_batch) / p.step).value() / gpus * 1e-12;
+  const Flops masked = model_flops_per_step(scenario.model, plan.global_batch) -
+                       half_mask_flops_per_step(scenario.model, plan.global_batch);
+  p.half_mask_tflops_per_gpu = ((model - masked) / p.step).value() / gpus * 1e-12;
   p.hardware_tflops_per_gpu = (hardware / p.step).value() / gpus * 1e-12;
   const DType operands = product_dtype(plan);
   const DeviceFacts& device = scenario.profile.device;
@@ -130,12 +133,15 @@ Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of
 
 double probability_of_oom(const Scenario& scenario, Bytes peak) {
   const double spread = scenario.stack.memory.spread * peak.value();
-  return normal_cdf((peak - scenario.profile.device.memory).value() / spread);
+  return error_cdf((peak - scenario.profile.device.memory).value() / spread);
 }
 
 Bytes peak_at_risk(const Scenario& scenario, double risk) {
   const double spread = scenario.stack.memory.spread;
-  return scenario.profile.device.memory / (1 - normal_quantile(risk) * spread);
+  const double margin = 1 - error_quantile(risk) * spread;
+  // High risks exceed what the distribution of relative errors can deny to any peak.
+  return margin > 0 ? scenario.profile.device.memory / margin
+                    : Bytes(std::numeric_limits<double>::infinity());
 }
 
 Status check_plan(const Scenario& scenario, const Plan& plan) {

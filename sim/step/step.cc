@@ -174,10 +174,12 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   // All ranks synchronize at the global norm. The terms up to this point are those of the stage
   // with the most work; the rest of the time is bubble.
   Seconds meeting, most;
+  std::vector<Seconds> backwards;  // last of each stage
   std::vector<BeforeNorm> tails;
   for (std::size_t s = 0; s < stages.size(); ++s) {
     const std::vector<Picoseconds>& last = times.stages[s][gradient_task(plan.schedule)];
-    tails.push_back(before_norm(stack, stages[s].end, sum_of(last)));
+    backwards.push_back(sum_of(last));
+    tails.push_back(before_norm(stack, stages[s].end, backwards.back()));
     const Seconds tail = tails.back().total();
     const Seconds own = to_seconds(cost.pipeline.busy[s] + cost.pipeline.sending[s]) + tail;
     meeting = std::max(meeting, to_seconds(cost.pipeline.finish[s]) + tail);
@@ -202,7 +204,7 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
     const StepEndCost& end = stages[s].end;
     const Seconds gather = exposed_gather(stack, end[StepEndPart::kParameterGather],
                                           to_seconds(times.stages[s][TaskKind::kForward].front()));
-    const Seconds update = update_time(end);
+    const Seconds update = update_time(stack, plan, end, backwards[s]);
     ends.push_back({tails[s], update, gather});
     if (update + gather <= slowest) continue;
     slowest = update + gather;

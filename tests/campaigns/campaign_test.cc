@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <limits>
 
 #include "campaigns/checkpoints.h"
 #include "core/scenario/catalogue.h"
@@ -181,25 +182,32 @@ TEST_CASE("a ramp whose sizes the layout cannot run names the size") {
   CHECK_THAT(campaign.error().message, Catch::Contains("batch of 4"));
 }
 
-TEST_CASE("another batch after a loss uses all GPUs left and is faster") {
+TEST_CASE("a plan after a loss has at least the tokens/s of every number of GPUs and batch") {
   const ModelSpec model = test::small_bloom();
   const Scenario scenario = test::small_scenario(model);
   Plan plan = test::plan_of(model, {.tp = 2, .pp = 2, .dp = 8}, 4);
   plan.global_batch = 1024;
   const auto table = replan(scenario, plan, 3, {});
   REQUIRE(table.ok());
-  bool any = false;
+  bool has_other_batch = false;
   for (const Replanned& row : *table) {
-    if (!row.other_batch) continue;
-    any = true;
-    const PlannedRun& other = *row.other_batch;
-    CHECK(gpu_count(other.plan) == 32 - 4 * row.lost_nodes);
-    CHECK(other.plan.global_batch != plan.global_batch);
-    CHECK(std::abs(other.plan.global_batch - plan.global_batch) <= 102);
-    REQUIRE_FALSE(row.best.empty());
-    CHECK(other.predicted.tokens_per_s > 1.04 * row.best.front().predicted.tokens_per_s);
+    REQUIRE(row.best.has_value());
+    has_other_batch |= row.best->plan.global_batch != plan.global_batch;
+    for (std::int64_t gpus = 32 - 4 * row.lost_nodes; gpus >= 16; gpus -= 4) {
+      for (const std::int64_t batch : {plan.global_batch, 1024 / gpus * gpus}) {
+        CAPTURE(row.lost_nodes, gpus, batch);
+        SearchSpace space = space_around(plan);
+        space.gpus = gpus;
+        space.global_batch = batch;
+        const auto found = search(scenario, space, 1, {});
+        REQUIRE(found.ok());
+        if (found->plans.empty()) continue;
+        CHECK(found->plans.front().predicted.tokens_per_s <=
+              row.best->predicted.tokens_per_s * (1 + 1e-9));
+      }
+    }
   }
-  CHECK(any);
+  CHECK(has_other_batch);
 }
 
 TEST_CASE("a checkpoint holds what the software keeps of the optimizer") {
@@ -256,47 +264,17 @@ TEST_CASE("lost nodes leave plans that fit what is left, never faster ones with 
   const auto table = replan(scenario, plan, 3, {});
   REQUIRE(table.ok());
   REQUIRE(table->size() == 3);
-  Seconds before;
-  for (const Replanned& row : *table) {
-    REQUIRE(row.best.size() == 1);
-    SearchSpace space = space_around(plan);
-    space.gpus = gpu_count(row.best.front().plan);
-    CHECK(search(scenario, space, 1, {})->plans.front().plan == row.best.front().plan);
-    CHECK(gpu_count(row.best.front().plan) <= 32 - 4 * row.lost_nodes);
-    CHECK(row.best.front().plan.global_batch == plan.global_batch);
-    CHECK(row.best.front().predicted.step >= before);
-    before = row.best.front().predicted.step;
+  double before = std::numeric_limits<double>::max();
+  for (std::size_t i = 0; i < table->size(); ++i) {
+    const Replanned& row = (*table)[i];
+    CHECK(row.lost_nodes == static_cast<std::int64_t>(i) + 1);
+    REQUIRE(row.best.has_value());
+    CHECK(gpu_count(row.best->plan) <= 32 - 4 * row.lost_nodes);
+    CHECK(std::abs(row.best->plan.global_batch - plan.global_batch) * 10 <= plan.global_batch);
+    CHECK(row.best->predicted.tokens_per_s <= before);
+    before = row.best->predicted.tokens_per_s;
   }
   CHECK_FALSE(replan(scenario, plan, 8, {}).ok());
-}
-
-TEST_CASE("every shipped set of assumptions reads, with a source for each number") {
-  const Result<Catalogue> catalogue = Catalogue::open();
-  REQUIRE(catalogue.ok());
-  for (const char* name : {"jean-zay-a100", "dgx-a100", "dgx-h100", "dgx-h200"}) {
-    const Result<Assumptions> assumptions = load_assumptions(*catalogue, name);
-    REQUIRE(assumptions.ok());
-    CHECK(assumptions->name == name);
-    for (const AssumptionRow& row : assumption_rows()) {
-      if (row.assumption == Assumption::kSpareNodes) continue;  // chosen if not stated
-      CHECK_FALSE(assumptions->values[static_cast<std::size_t>(row.assumption)].source.empty());
-    }
-  }
-  CHECK_FALSE(load_assumptions(*catalogue, "jean-zay-a10").ok());
-}
-
-TEST_CASE("an assumption needs its own unit and a sensible size") {
-  const AssumptionRow& power = row_of(Assumption::kGpuPower);
-  CHECK(parse_assumption(power, "400 W").value() == 400);
-  CHECK(parse_assumption(power, "400W").value() == 400);
-  for (const char* text : {"400", "400 kW", "W", "-400 W", "nan W", "1e99 W", ""}) {
-    CHECK_FALSE(parse_assumption(power, text).ok());
-  }
-  // Also values beyond any integer.
-  for (const char* text : {"1.5", "99e18", "-99e18", "1e300"}) {
-    CHECK_FALSE(parse_assumption(row_of(Assumption::kSpareNodes), text).ok());
-  }
-  CHECK_FALSE(parse_assumption(row_of(Assumption::kPue), "1.2 W").ok());
 }
 
 // Le Scao et al. 2022: 1,082,990 GPU-hours, which are 117.5 days on 384 GPUs; Luccioni et al. 2022:

@@ -274,8 +274,8 @@ TEST_CASE("a search for cost or energy shows the minimized quantity") {
   own.cluster = "mine.json";
   space.objective = Objective::kCost;
   const SearchResult found = search(own.scenario, space, 2, {}).value();
-  CHECK(used_columns(own, space, found).note == "; the price of mine.json is not known");
-  CHECK(used_columns(own, space, found).columns.front().title == "GPU-h/Gtoken");
+  CHECK(used_columns(own, space, found).note == "; USD at 2 a GPU-hour");
+  CHECK(used_columns(own, space, found).columns.front().title == "USD/Gtoken");
 }
 
 TEST_CASE("files that changed since a plan was saved are named") {
@@ -324,7 +324,10 @@ TEST_CASE("a step with one change is explained by this change first") {
   const Seconds predicted = simulate(scenario, plan)->step;
   const auto first = [&](const Scenario& changed) {
     const Seconds step = simulate(changed, plan)->step;
-    return likely_causes(scenario, plan, predicted, step, CauseClass::kAny, 5).value().front().what;
+    return likely_causes(scenario, scenario.stack, plan, predicted, step, CauseClass::kAny)
+        .value()
+        .front()
+        .what;
   };
   struct Change {
     StackPart part;
@@ -332,8 +335,8 @@ TEST_CASE("a step with one change is explained by this change first") {
     const char* word;
   };
   for (const Change& change :
-       {Change{StackPart::kNormKernel, static_cast<std::int64_t>(KernelFusion::kTorch),
-               "norm_kernel=torch"},
+       {Change{StackPart::kActivationKernel, static_cast<std::int64_t>(ActivationKernel::kTorch),
+               "activation_kernel=torch"},
         Change{StackPart::kRotaryKernel, static_cast<std::int64_t>(RotaryKernel::kTorch),
                "rotary_kernel=torch"},
         Change{StackPart::kBlockingLaunches, 1, "blocking_launches=on"}}) {

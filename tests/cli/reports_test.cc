@@ -45,6 +45,12 @@ class Validator {
       }
     }
     if (const auto* members = value.as<JsonValue::Object>()) {
+      if (const JsonValue* required = schema.find("required")) {
+        for (const JsonValue& key : *required->as<JsonValue::Array>()) {
+          const std::string name = *key.as<std::string>();
+          if (value.find(name) == nullptr) faults.insert(path + "." + name + ": is missing");
+        }
+      }
       for (const JsonMember& one : *members) {
         const JsonValue* inner = nullptr;
         if (const JsonValue* properties = schema.find("properties")) {
@@ -127,7 +133,7 @@ TEST_CASE("a batch that no layout can divide is answered with a similar one") {
   const std::string tpsim = TPSIM_BINARY_DIR
       "/tpsim plan --model llama-2-7b --cluster dgx-h100 "
       "--gpus 1016 --global-batch ";
-  CHECK_THAT(test::run(tpsim + "1024").err, Catch::Contains("or --global-batch 1016"));
+  CHECK_THAT(test::run(tpsim + "1024").err, Catch::Contains("write --global-batch 1016"));
   CHECK(test::run(tpsim + "1016 --top 1").code == 0);
 }
 
@@ -201,6 +207,41 @@ TEST_CASE("every report has the keys and types of its schema") {
   }
 }
 
+TEST_CASE("reports of many kinds of plans have the keys and types of their schemas") {
+  const std::string_view plans[] = {
+      "--model deepseek-v3 --cluster dgx-h100 --tp 8 --pp 16 --dp 2 --ep 16 --recompute full",
+      "--model mixtral-8x7b --cluster dgx-h100 --dp 16 --zero 3 --stack deepspeed-zero3 "
+      "--expert-kernel looped",
+      "--model llama-3-8b --cluster dgx-h100 --cp 2 --dp 4 --zero 3 --stack torchtitan "
+      "--precision fp8-current",
+      "--model nemotron-3-nano --cluster dgx-b200 --tp 2 --dp 8 --ep 8",
+      "--model llama-2-7b --cluster l40s-8 --tp 2 --pp 2 --dp 2 --offload optimizer",
+      "--model bloom-7b1 --cluster dgx-a100 --tp 2 --pp 2 --dp 2 --schedule zb-h1 --stack "
+      "reference"};
+  for (const std::string_view plan : plans) {
+    const test::Folder folder;
+    const std::string own = "TPSIM_DATA=", options(plan);
+    checked(folder, "simulate " + options + " --allow-oom --save plan.json", own);
+    for (const char* command :
+         {"explain plan.json", "explain plan.json --program", "explain plan.json --memory",
+          "explain plan.json --what-if", "compare plan.json plan.json",
+          "campaign plan.json --tokens 10B --allow-oom"}) {
+      checked(folder, command, own);
+    }
+  }
+}
+
+TEST_CASE("a plan report without plans says why, and what to change") {
+  const test::Finished ended = test::run(
+      TPSIM_BINARY_DIR "/tpsim plan --model llama-3-70b --cluster l40s-8 --gpus 8 --json");
+  CHECK(ended.code == 3);
+  const auto report = parse_json(ended.out, "the report");
+  REQUIRE(report.ok());
+  CHECK_THAT(text_at(*report, "none"), Catch::Contains("no plan of llama-3-70b fits"));
+  CHECK_THAT(ended.err, Catch::Contains(text_at(*report, "hint")));
+  CHECK_FALSE(text_at(*report, "hint").empty());
+}
+
 TEST_CASE("every term of a step is documented") {
   const JsonValue schema = report_schema(format_of("tpsim-simulate-report/1"));
   const JsonValue* const documented = schema.find("$defs")->find("terms")->find("properties");
@@ -230,10 +271,22 @@ TEST_CASE("reports of ranks and logs have the keys and types of their schemas") 
   CHECK(checked(folder, "validate p.json --steps 4", own) == "measured-report");
 }
 
-TEST_CASE("the page of all reports is up to date") {
-  const auto path = std::filesystem::path(TPSIM_SOURCE_DIR) / "docs/reports.md";
-  // To update: tpsim show reports > docs/reports.md
-  CHECK(reports_page() == read_file(path, 1 << 20).value());
+TEST_CASE("schemas of reports repeat the rows of their page") {
+  const JsonValue schema = report_schema(format_of("tpsim-plan-report/1"));
+  CHECK(text_at(schema, "title") == "tpsim plan --json");
+  const JsonValue& keys = *schema.find("properties");
+  CHECK(text_at(*keys.find("version"), "const") == "tpsim-plan-report/1");
+  CHECK(text_at(*keys.find("model"), "type") == "string");  // of its base
+  CHECK(text_at(*keys.find("nearest_miss"), "$ref") == "#/$defs/run");
+  CHECK(text_at(*keys.find("plans")->find("items"), "$ref") == "#/$defs/run");
+  CHECK(text_at(*keys.find("hint"), "type") == "string");
+  const JsonValue& any = *schema.find("$defs")->find("counts")->find("additionalProperties");
+  CHECK(text_at(any, "type") == "integer");
+  const std::string required = to_line(*schema.find("required"));
+  CHECK_THAT(required, Catch::Contains("\"plans\""));
+  CHECK_THAT(required, Catch::Contains("\"model\""));
+  CHECK_THAT(required, !Catch::Contains("nearest_miss"));  // optional
+  CHECK(text_at(schema, "description") == "The best plans of a search, best first.");
 }
 
 }  // namespace tpsim::app

@@ -7,6 +7,8 @@
 #include "app/answers/import_answer.h"
 #include "app/answers/log_answer.h"
 #include "app/answers/plan_answers.h"
+#include "cli/options/campaign_request.h"
+#include "cli/options/plan_requests.h"
 #include "cli/options/requests.h"
 
 namespace tpsim::cli {

@@ -8,6 +8,7 @@
 #include "costs/machine_cluster.h"
 #include "devices/ops_to_profile.h"
 #include "devices/rank_times.h"
+#include "lowering/trace/rank_trace.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
 #include "tests/test_label.h"

@@ -6,7 +6,6 @@
 #include "core/software/stack_spec.h"
 #include "evidence/logs/log_check.h"
 #include "evidence/logs/log_reader.h"
-#include "evidence/logs/nsys_report.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_files.h"
 #include "frameworks/launch/programs.h"
@@ -82,13 +81,6 @@ void read_log(std::string_view bytes) {
   demand(check->measured.value() >= 0, "no step takes less than nothing");
 }
 
-void read_report(std::string_view bytes) {
-  const auto times = read_nsys_report(bytes, "input");
-  if (!times.ok()) return demand(!times.error().message.empty(), "an error says what is wrong");
-  demand(times->step.value() > 0, "a step takes time");
-  demand(times->idle.value() >= 0 && times->exposed.value() >= 0, "no time is negative");
-}
-
 // The first byte selects the stack. The files are separated by zero bytes.
 void read_launch_files(std::string_view bytes) {
   if (bytes.empty()) return;
@@ -98,8 +90,10 @@ void read_launch_files(std::string_view bytes) {
   const std::vector<std::string> texts = parts_of(bytes.substr(1), '\0', names.size());
   std::vector<LaunchFile> files;
   for (std::size_t i = 0; i < texts.size(); ++i) files.push_back({names[i], texts[i]});
-  const ModelSpec model = test::small_gpt();
-  const auto imported = import_plan(stack, files, model);
+  ImportInputs inputs;
+  inputs.model = test::small_gpt();
+  inputs.runs_scripts = false;
+  const auto imported = import_plan(stack, files, inputs);
   if (imported.ok())
     demand(validate(imported->plan, imported->model).ok(), "an imported plan is legal");
 }
@@ -110,6 +104,7 @@ void read_script(std::string_view bytes) {
   const LaunchFile file{launch_file_names(stack).front(), std::string(bytes)};
   ImportInputs inputs;
   inputs.gpus = 64;
+  inputs.runs_scripts = false;
   const auto imported = import_plan(stack, {file}, inputs);
   if (!imported.ok()) return;
   ModelSpec model = imported->model;

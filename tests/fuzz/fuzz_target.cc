@@ -18,7 +18,6 @@ std::span<const FuzzTarget> targets() {
       {"values", read_values},
       {"run_table", read_run_table_text, {"tests/cli/files/runs.csv"}},
       {"log", read_log, {"tests/cli/files/logs"}},
-      {"report", read_report},
       {"launch_files", read_launch_files},
       {"script",
        read_script,

@@ -38,7 +38,6 @@ void read_saved_view(std::string_view bytes);
 void read_values(std::string_view bytes);
 void read_run_table_text(std::string_view bytes);
 void read_log(std::string_view bytes);
-void read_report(std::string_view bytes);
 void read_launch_files(std::string_view bytes);
 void read_script(std::string_view bytes);
 void read_program(std::string_view bytes);

@@ -5,6 +5,7 @@ The runner draws cases and shrinks failing ones."""
 import json
 import os
 import random
+import shlex
 import time
 import zlib
 
@@ -138,6 +139,12 @@ def differences(before, after, rounding=ROUNDING, skip=()):
 
 
 INTERVAL = ("step_s_low", "step_s_high")
+
+
+def remedied(report):
+    """Returns the options with which a plan was found where no plan fits with the defaults."""
+    words = shlex.split(report.get("remedy", "").partition("planned with ")[2])
+    return dict(zip(words[::2], words[1::2]))
 
 
 def settings_of(case, report):

@@ -2,7 +2,7 @@
 import json
 import os
 
-from base import INTERVAL, law, parts_of, settings_of
+from base import INTERVAL, law, parts_of, remedied, settings_of
 from program import Refused, typed
 
 SEARCH_ONLY = ("--gpus", "--top", "--precision", "--threads", "--objective", "--max-memory", "--max-oom", "--exclude")
@@ -24,6 +24,7 @@ def listed_plans(case):
     searched = report.get("parts_searched")
     if searched:
         own.update(parts_of(searched[0]))
+    own.update(remedied(report))
     for place, (plan, file) in enumerate(zip(report["plans"], files)):
         case.checks += 1
         commands = ("plan", {**case.options, "--top": 12, "--save": "p.json"}), typed("simulate", limits(case),

@@ -86,7 +86,7 @@ def advised(case):
         path = os.path.join(folder, "p.json")
         options = {**case.options, "--threads": 1}
         code, out, _ = case.tpsim.command("plan", *words_of({**options, "--save": path}))
-        advice = re.search(r"export \S+ --to (\S+)", out)
+        advice = re.search(r"export\s+\S+\s+--to\s+(\S+)", out.replace("\\\n", " "))  # a long command is on several lines
         if code != 0 or not advice:
             raise Skip
         code, _, error = case.tpsim.command("export", path, "--to", advice.group(1), "--quiet")

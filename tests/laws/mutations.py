@@ -113,7 +113,7 @@ MISTAKES = {
         "if (part == StackPart::kExpertLoad && value == kCountedLoad)",
         "if (MISTAKEN || (part == StackPart::kExpertLoad && value == kCountedLoad))"),
     "Python's plans lack a setting": Mistake(
-        "options_of_rows", "python/tpsim/_results.py", "    offload: ", "    other: "),
+        "options_of_rows", "docs/reports.md", "| `offload` | text | `none`", "| `other` | text | `none`"),
 }
 
 
@@ -132,7 +132,8 @@ def make_mistakes(copy):
         if path.suffix == ".py":
             continue
         text = text.replace(mistake.old, mistake.new.replace("MISTAKEN", f"is_mistaken({number})"))
-        path.write_text(text if text.startswith(PREAMBLE) else PREAMBLE + text, encoding="utf-8")
+        is_code = path.suffix != ".md"
+        path.write_text(PREAMBLE + text if is_code and not text.startswith(PREAMBLE) else text, encoding="utf-8")
 
 
 def finding(mistake, number, copy):

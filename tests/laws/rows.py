@@ -4,7 +4,6 @@ Rows and values come from the program's schemas and help. New rows are
 walked without a change here, unless their values are numbers that no help
 lists. Then the walk fails and names the row until VALUES has an entry.
 """
-import ast
 import json
 import pathlib
 
@@ -16,7 +15,7 @@ from sample.drawing import OF_EXPERTS, needed
 
 # Values of rows whose values the program does not list. None: the row is part of another row.
 VALUES = {"--tp": [2], "--pp": [2], "--dp": [4], "--cp": [2], "--ep": [2], "--etp": [1], "--micro-batch": [2],
-          "--virtual-stages": [2], "--global-batch": [32], "--stage-layers": ["9,7"], "--recompute-blocks": None}
+          "--virtual-stages": [2], "--global-batch": [32], "--lora-rank": [8], "--lora-alpha": [16], "--lora-dropout": [5], "--stage-layers": ["9,7"], "--recompute-blocks": None}
 # Machines and models: a value is walked with the first one that accepts it.
 MODEL = {"--model": "llama-3.2-1b", "--cluster": "dgx-h100", "--seq": 2048, "--global-batch": 16}
 PLACES = ({}, {"--cluster": "dgx-b200"}, {"--model": "qwen3-30b-a3b"},
@@ -40,8 +39,8 @@ def values_of(catalogue, option, row):
     return row.get("enum", [])
 
 
-# "counted" needs expert counts in the model's file.
-NOT_WALKED = (("--expert-load", "counted"),)
+# "counted" needs expert counts in the model's file; embedding and head are trained together only.
+NOT_WALKED = (("--expert-load", "counted"), ("--trained-parts", "embedding"), ("--trained-parts", "head"))
 
 
 def walk(catalogue):
@@ -95,7 +94,8 @@ def saved_plan(case, base, options, row, value):
 
 def question_of(case, options, report):
     """Returns the search whose only layout is the report's."""
-    question = {**options, **settings_of(case, report), "--gpus": report["gpus"], "--top": 50, "--max-oom": "99%"}
+    question = {**options, **settings_of(case, report), "--gpus": report["gpus"], "--top": 50, "--group": "none",
+                "--max-oom": "99%"}
     question.pop("--stage-layers")  # a search divides the stages itself
     return question
 
@@ -155,7 +155,7 @@ def other_searches(case, base, options, row, value):
     except Refused:
         return
     step = best["plans"][0]["predicted"]["step_s"]
-    asked = {name: given for name, given in question.items() if name != "--top"}
+    asked = {name: given for name, given in question.items() if name not in ("--top", "--group")}
     explained, _ = case.tpsim.call("explain", {**asked, "--threads": 1})
     if not close(explained["plan"]["predicted"]["step_s"], step):
         yield "is another step in explain's search", ("plan", question), ("explain", asked)
@@ -363,13 +363,6 @@ def rows_of_what_if(case):
     yield from read_row(case, *pairs[case.number * 7 % len(pairs)], SLOW_READERS)
 
 
-def python_fields(name):
-    """Returns the fields of a class of the Python package."""
-    text = (pathlib.Path(__file__).parents[2] / "python" / "tpsim" / "_results.py").read_text(encoding="utf-8")
-    classes = [node for node in ast.parse(text).body if isinstance(node, ast.ClassDef) and node.name == name]
-    return {field.target.id for node in classes for field in node.body if isinstance(field, ast.AnnAssign)}
-
-
 @law("nothing", 0.02)
 def options_of_rows(case):
     """Every setting and part is an option of simulate and
@@ -384,7 +377,8 @@ def options_of_rows(case):
         # A search chooses the stage layers, and whether they count the embedding.
         for option in sorted(rows_ - offered - ({"--stage-layers"} if call == "plan" else set())):
             yield case.violation(f"{option} has a row, and {call} has no such option", "", f"tpsim {call} --help")
-    for key in sorted(set(case.catalogue.settings) - python_fields("Plan")):
-        yield case.violation(f"{key} has a row, and Python's Plan has no such field", "", "cat python/tpsim/_results.py")
+    schema = case.tpsim.show("schema", "simulate-report")
+    for key in sorted(set(case.catalogue.settings) - set(schema["properties"])):
+        yield case.violation(f"{key} has a row, and reports have no such key", "", "tpsim show schema simulate-report")
     for option in sorted(set(case.catalogue.choices) - rows_):
         yield case.violation(f"{option} is an option of layout or software without a row", "", "tpsim show schema plan")

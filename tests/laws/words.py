@@ -1,7 +1,7 @@
 """Different options with the same meaning, and options without effect."""
 import json
 
-from base import INTERVAL, LARGEST_SEARCHED, Skip, close, law, settings_of
+from base import INTERVAL, LARGEST_SEARCHED, Skip, close, law, remedied, settings_of
 from files import limits, saving
 from program import Refused, typed, words_of
 
@@ -175,6 +175,7 @@ def sizes_agree(case):
     options = case.options
     gpus = options["--gpus"]
     one, _ = case.tpsim.plan(options)
+    options = {**options, **remedied(one)}  # all sizes of a list have the same software
     code, out, error = case.tpsim.command("plan",
                                           *words_of({**options, "--gpus": f"{gpus},{2 * gpus}", "--json": None,
                                                      "--quiet": None}))

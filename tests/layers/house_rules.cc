@@ -177,6 +177,8 @@ class Scan {
         check_source(path);
       } else if (is_cmake(entry)) {
         check_cmake(path);
+      } else if (entry.extension() == ".py") {
+        check_script(path);
       }
     }
   }
@@ -193,15 +195,28 @@ class Scan {
       }
       if (!fault.empty()) report(path.generic_string() + ":" + std::to_string(i + 1), fault);
     }
-    if (lines.size() > kLongestFile) {
-      report(path, std::to_string(lines.size()) + " lines; " + std::to_string(kLongestFile) +
-                       " are the most a reader can hold");
-    }
+    check_length(path, lines);
     if (is_header(path)) {
       check_names(path, lines);
     } else {
       sources_.push_back(path);
     }
+  }
+
+  void check_length(const fs::path& path, const std::vector<std::string>& lines) {
+    if (lines.size() <= kLongestFile) return;
+    report(path, std::to_string(lines.size()) + " lines; " + std::to_string(kLongestFile) +
+                     " are the most a reader can hold");
+  }
+
+  // A script has a README in its folder. The includes that the README lists are those of C++.
+  void check_script(const fs::path& path) {
+    check_length(path, lines_of(root_ / path));
+    const std::string layer = top_folder(path);
+    if (layer != "python" && layer != "tools") return;
+    const std::string fault =
+        readmes_.include_fault(path.parent_path().generic_string(), path.generic_string());
+    if (!fault.empty()) report(path, fault);
   }
 
   // Checked for every line, so that a folder without includes needs a README too.

@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "lowering/trace/trace.h"
 #include "sim/layers/memory_change.h"
 #include "sim/step/predict.h"
 #include "tests/sim/with_parts.h"

@@ -206,4 +206,17 @@ TEST_CASE("a missing key is an error after the timeout") {
   CHECK(value.error().kind == ErrorKind::kMissing);
 }
 
+TEST_CASE("a failure of another rank ends the wait for a key before the timeout") {
+  Launch launch;
+  launch.folder = std::filesystem::temp_directory_path().string();
+  const auto met = meet(launch);
+  REQUIRE(met.ok());
+  int asked = 0;
+  const auto failure = [&] { return std::string(++asked < 2 ? "" : "rank 2: out of memory"); };
+  const auto value = (*met)->get("tpsim-nobody-puts-this", std::chrono::hours(1), failure);
+  REQUIRE_FALSE(value.ok());
+  CHECK(value.error().message == "rank 2: out of memory");
+  CHECK(asked == 2);
+}
+
 }  // namespace tpsim

@@ -17,6 +17,8 @@ program() { printf '#!/usr/bin/env bash\n%s\n' "$2" >"$1" && chmod +x "$1"; }
 program "$bundle/tpsim" 'case "$*" in
   simulate*) exec "'"$tpsim"'" "$@" ;;
   profile*bloom-3b*) echo "tpsim: error: a kernel is wrong" >&2; exit 1 ;;
+  profile*--collectives*) [ "$RANK" != 0 ] || echo "{}" >"${!#}"
+    echo "GPU $LOCAL_RANK of $LOCAL_WORLD_SIZE" >&2 ;;
   profile*) cp "'"$source_dir"'/data/profiles/h200.json" "${!#}" ;;
   validate*bloom-7b1*) echo "tpsim: error: the GPU has no memory left" >&2; exit 3 ;;
   validate*) echo "{\"model\": \"played\", \"plan\": \"dp1\", \"step_spread\": 0.001,
@@ -47,6 +49,7 @@ program "$bundle/tpsim_bench_gpu" '[ "$1" != --attention ] || { printf "op\tby\n
 printf "op\tmicroseconds\nflash_forward 1x2048x28 variant 0\t100.0\n"'
 program "$place/bin/nvidia-smi" 'case "$*" in
   *compute_cap*) echo 9.0 ;;
+  -L) seq "${GPUS:-1}" ;;
   *) echo "a GPU that is played" ;;
 esac'
 
@@ -91,6 +94,16 @@ expect "ranks on one GPU are compared with one rank" grep -q "== nccl_tp2_losses
 expect "other losses are seen" grep -q "^ranks/nccl_pp2_losses: 1 after .*mismatch" "$place/ranks/summary.txt"
 expect "a stopped rank is given up" grep -q "^ranks/nccl_stopped: 0 after" "$place/ranks/summary.txt"
 
+stage node
+expect "one GPU is too few for a node" grep -q "1 GPU: the stage needs at least 2" "$place/node/summary.txt"
+GPUS=5 stage node
+expect "collectives of groups that fit are timed" [ -s "$place/node/collectives_4.json" ]
+expect "and no others" [ ! -e "$place/node/collectives_8.json" ]
+for one in tp2 tp_all pp2 zero1 zero3 stopped; do
+  expect "node_$one succeeds" grep -q "^node/node_$one: 0 after" "$place/node/summary.txt"
+done
+expect "every rank has its own GPU" grep -q "GPU 3 of 4" "$place/node/node.txt"
+
 stage profile
 expect "a failed profile is seen" [ "$code" -eq 1 ]
 expect "its reason is in the log" grep -q "a kernel is wrong" "$place/profile/profile.txt"
@@ -104,6 +117,6 @@ expect "and the ops that are off" grep -q "matmul -250.00 ms" "$place/profile/va
 
 stage speed
 expect "clocks are left behind" [ -e "$place/speed/clocks.csv" ]
-for one in look kernels ranks profile speed; do
+for one in look kernels ranks node profile speed; do
   expect "few files for $one" [ "$(find "$place/$one" -type f | wc -l)" -le 5 ]
 done

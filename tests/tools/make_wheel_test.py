@@ -68,7 +68,7 @@ class Wheel(unittest.TestCase):
             self.assertEqual(names[-1], f"{info}/RECORD")
             self.assertEqual(len(names), len(set(names)))
             for name in [f"tpsim-{VERSION}.data/scripts/tpsim", "tpsim/__init__.py", "tpsim/py.typed",
-                         "tpsim/_options.py", "tpsim/_calls.pyi", f"{info}/licenses/LICENSE"]:
+                         "tpsim/_options.py", "tpsim/_reports.py", "tpsim/_calls.pyi", f"{info}/licenses/LICENSE"]:
                 self.assertIn(name, names)
             for one in wheel.infolist():
                 mode = stat.S_IMODE(one.external_attr >> 16)

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 
 sysroot=$(realpath -m "${1:-build/arm64-sysroot}")
 packages=(libfmt-dev libtomlplusplus-dev nlohmann-json3-dev libcli11-dev libeigen3-dev
-          zlib1g-dev libyaml-dev libsqlite3-dev)
+          zlib1g-dev libyaml-dev)
 if [[ -f $sysroot/complete && $(<"$sysroot/complete") == "${packages[*]}" ]]; then exit 0; fi
 
 apt_folder=$sysroot.apt

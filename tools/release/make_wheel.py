@@ -26,7 +26,7 @@ import tomllib
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-GENERATED = ["_options.py", "_calls.pyi"]
+GENERATED = ["_options.py", "_reports.py", "_calls.pyi"]
 MACHINES = {"x86_64": 62, "aarch64": 183}  # e_machine of ELF
 # A static program depends only on the kernel, so the tags are those of the oldest systems with
 # wheels.
@@ -65,7 +65,7 @@ def platform_tags(program, path, arch):
 def package_files(folder, version):
     """Returns the files of the package by their name in the wheel: those of python/tpsim and
     generated ones."""
-    names = [path.name for path in (ROOT / "python" / "tpsim").iterdir() if path.is_file()] + GENERATED
+    names = [path.name for path in (ROOT / "python" / "tpsim").iterdir() if path.suffix in (".py", ".typed")] + GENERATED
     for name in GENERATED:
         if not (folder / name).is_file():
             fail(f"{folder} has no {name}: name the package that a build completed, "

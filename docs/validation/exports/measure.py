@@ -2,24 +2,15 @@
 """Counts the exports of drawn plans that are written, accepted by the framework and equal after an import.
 
     measure.py --program build/release/tpsim --to megatron-lm --check Megatron-LM --plans 300 --seed 1
-    measure.py --program build/release/tpsim --to megatron-lm --check Megatron-LM --plans 300 --change
-    measure.py --program build/release/tpsim --to nemo --check Megatron-Bridge --check Megatron-LM
-    measure.py --program build/release/tpsim --to torchtitan --check torchtitan --former llama-4=torchtitan-43e52fd01
-    measure.py --program build/release/tpsim --to accelerate --check accelerate
-    measure.py --program build/release/tpsim --to megatron-deepspeed --check DeepSpeed --check Megatron-DeepSpeed
-    measure.py --program build/release/tpsim --to deepspeed --check DeepSpeed --check transformers
+    measure.py ... --change    one setting or part of each plan is changed
+    measure.py ... --draw      layout, settings and parts are drawn  (tools/nightly.sh has the checkouts)
 
 A scenario is drawn by seed over the catalogue: a model, a cluster, GPUs and a batch. The plan is the one that `tpsim plan`
 recommends with the stack of the framework. `plan` refuses models that the framework does not have, and scenarios in which
 no layout fits. Both are counted apart. With --change, `tpsim simulate` changes one setting or part of that plan to a value
-that the stack can run. A plan is equal if the import of its files without --model has the same step, memory and P(OOM).
-The framework lacks a changed setting if the export's error names the setting as one that the framework has no option for.
-A table lists the changes that are not written, with the exact error of the export.
-
-With --check, tpsim_recipes judges the files of all plans in one process, with the arguments that `tpsim export --check`
-would pass. --former names another checkout for models that only former versions of the framework have. --each runs `tpsim export --check` for each plan instead, which takes seconds per plan. With --cache, the plans
-are kept in a folder, and a later run with the same folder does not search again.
-"""
+that the stack can run. With --draw, the plan is not searched: layout, settings and parts are all drawn, up to 16 at a time, and
+those that `tpsim simulate` or the export refuses are left out. The exit code is 1 if a plan is refused or not equal. A plan is equal if the import of its files without --model has the same step, memory and P(OOM).
+A table lists the changes that are not written, with the error."""
 import argparse
 import collections
 import concurrent.futures
@@ -35,11 +26,12 @@ import subprocess
 import sys
 import tempfile
 
+from drawing import accepted_options, drawn_options
+
 STACKS = {"megatron-lm": "megatron-core", "nemo": "nemo", "torchtitan": "torchtitan", "accelerate": "pytorch-fsdp",
           "megatron-deepspeed": "megatron-deepspeed", "nanotron": "nanotron", "deepspeed": "deepspeed-zero3"}
 CLUSTERS = ("dgx-a100", "dgx-h100", "dgx-h200", "dgx-b200", "gb200-nvl72", "gb300-nvl72")
-GPUS = (8, 16, 32, 64, 128, 256, 512, 1024)
-BATCHES = (128, 256, 512, 1024, 2048)
+GPUS, BATCHES = (8, 16, 32, 64, 128, 256, 512, 1024), (128, 256, 512, 1024, 2048)
 JUDGES = {"accelerate": "accelerate", "deepspeed": "deepspeed", "megatron-deepspeed": "megatron-deepspeed", "megatron-lm": "megatron-lm",
           "nemo": "megatron-bridge", "torchtitan": "torchtitan"}
 CONFIGS = {"accelerate": "accelerate.yaml", "deepspeed": "ds_config.json", "megatron-deepspeed": "ds_config.json"}  # files that a judge reads
@@ -107,7 +99,7 @@ def message(text):
 
 
 def predicted(tpsim, plan):
-    run = tpsim.run("simulate", plan, "--json", "--max-oom", "99.99%")
+    run = tpsim.run("simulate", plan, "--json", "--allow-oom")
     if not run.stdout.strip():
         return None
     numbers = json.loads(run.stdout)["predicted"]
@@ -120,7 +112,7 @@ def changed(tpsim, plan, pairs, generator, folder):
     for option, value in generator.sample(pairs, 40):
         path = folder / "changed.json"
         path.unlink(missing_ok=True)
-        tpsim.run("simulate", plan, option, value, "--save", path, "--quiet", "--max-oom", "99.99%")
+        tpsim.run("simulate", plan, option, value, "--save", path, "--quiet", "--allow-oom")
         if path.exists() and predicted(tpsim, path) not in (None, before):
             return path, f"{option} {value}"
     return None
@@ -237,7 +229,9 @@ def one(tpsim, arguments, pairs, draw, number, folder):
     generator = random.Random(f"{arguments.seed}-{number}")
     plan, files = folder / "plan.json", folder / "files"
     stack = arguments.stack or STACKS[arguments.to]
-    command = ["plan", "--model", model, "--cluster", cluster, "--gpus", gpus, "--global-batch", batch, "--stack", stack]
+    place = ["--gpus", gpus] if not arguments.draw else ["--dp", gpus, "--allow-oom"]
+    command = ["simulate" if arguments.draw else "plan", "--model", model, "--cluster", cluster, *place,
+               "--global-batch", max(batch, gpus), "--stack", stack]
     name = " ".join(map(str, command))
     error = recommended(tpsim, command, plan, arguments.cache)
     if error is not None:
@@ -249,6 +243,9 @@ def one(tpsim, arguments, pairs, draw, number, folder):
             return "no plan", "no change of one setting is predicted", name
         plan, change = made
         name += " + " + change
+    if arguments.draw:
+        kept = accepted_options(tpsim, arguments, plan, drawn_options(pairs, gpus, generator), folder)
+        name += " + " + " ".join(map(str, sum(kept, [])))
     written = tpsim.run("export", plan, "--to", arguments.to, "-o", files, "--quiet", "--allow-oom")
     if written.returncode:
         return "not written", message(written.stderr), name
@@ -295,6 +292,7 @@ def parsed():
     parser.add_argument("--plans", type=int, default=60, help="plans that are predicted [60]")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--change", action="store_true", help="change one setting or part of each plan")
+    parser.add_argument("--draw", action="store_true", help="draw layout, settings and parts together instead of a search")
     parser.add_argument("--verbose", action="store_true", help="print each plan that is not equal")
     return parser.parse_args()
 
@@ -303,12 +301,12 @@ def main():
     arguments = parsed()
     with tempfile.TemporaryDirectory(prefix="tpsim-judged-") as folder:
         arguments.given = pathlib.Path(folder)
-        count(arguments)
+        sys.exit(count(arguments))
 
 
 def count(arguments):
     tpsim = Tpsim(arguments.program)
-    models, pairs = tpsim.models(), choices(tpsim) if arguments.change else []
+    models, pairs = tpsim.models(), choices(tpsim) if arguments.change or arguments.draw else []
     generator = random.Random(arguments.seed)
     no_plans, no_models, cases = 0, collections.defaultdict(collections.Counter), []
 
@@ -336,6 +334,8 @@ def count(arguments):
         cases = [judged_case(found.get(case[0]), *case) for case in cases]
     report_draws(arguments, len(cases), no_models, no_plans)
     report(arguments, cases)
+    wrong = [outcome for _, outcome, _, _ in cases if outcome != "not written" and not outcome.endswith(", equal")]
+    return 1 if wrong or not cases else 0
 
 
 def judged_case(verdict, which, outcome, text, name):
@@ -382,7 +382,8 @@ def report(arguments, cases):
     accepted_text = f"{accepted} accepted" if arguments.check else "not judged"
     lacking = sum(outcome == "not written" and any(one in text for one in LACKING) for _, outcome, text, _ in cases)
     able = len(cases) - lacking
-    print(f"{arguments.to}, seed {arguments.seed}{', one change' if arguments.change else ''}: {len(cases)} plans, "
+    kind = ", one change" if arguments.change else ", drawn together" if arguments.draw else ""
+    print(f"{arguments.to}, seed {arguments.seed}{kind}: {len(cases)} plans, "
           f"{written} written ({100 * written / max(1, len(cases)):.1f} %; {100 * written / max(1, able):.1f} % of {able} "
           f"that the framework can express), {accepted_text}, {equal} equal after import")
     if arguments.change:

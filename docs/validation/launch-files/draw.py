@@ -2,6 +2,7 @@
 """Draws public launch files without adapters, by seed, from clones of their repositories.
 
     draw.py /path/of/clones > files.csv
+    draw.py /path/of/clones scripts > scripts.csv
 
 Clones are bare repositories at CLONES/OWNER+NAME/repo. A launch file starts the training of all
 weights of a language model that reads text. The filters below are the whole definition.
@@ -74,6 +75,18 @@ FRAMEWORKS = [
                                                    r"pretrain_gpt\.py")}),
 ]
 
+# Shell scripts of repositories that the list above does not draw from.
+SCRIPT = r"\.(sh|slurm|sbatch)$"
+STARTS = r"\b(torchrun|deepspeed|accelerate launch|srun|mpiexec|mpirun|torch\.distributed\.(run|launch)|ray job submit|verl\.trainer)\b"
+NOT_TRAINING = r"(?i)^(?!.*(_gen|_app|detxoify|race_|retriever|test_|_vars|wrapper|setup|install|download|build))"
+SCRIPTS = [
+    (name.partition("/")[2], number, {name: (NOT_TRAINING + f"(?:{paths}).*" + SCRIPT, STARTS)}) for name, number, paths in [
+        ("ROCm/Megatron-LM", 3, "examples/"), ("argonne-lcf/Megatron-DeepSpeed", 6, ".*"), ("epfLLM/Megatron-LLM", 2, ".*"),
+        ("lm-sys/FastChat", 3, "scripts/"), ("simplescaling/s1", 2, "train/"), ("OptimalScale/LMFlow", 3, "scripts/"),
+        ("princeton-nlp/ProLong", 2, ".*"), ("radixark/miles", 8, ".*"), ("hkust-nlp/simpleRL-reason", 1, ".*"),
+        ("agentica-project/rllm", 6, ".*"), ("deepspeedai/DeepSpeedExamples", 5, ".*train"),
+        ("aws-samples/awsome-distributed-training", 5, ".*(?:megatron|nemo|FSDP|torchtitan|verl|trl)")]]
+
 # Files of other models than language models of text, of other machines than GPUs, and of other work
 # than training.
 NOT_THE_PATH = re.compile(
@@ -99,7 +112,7 @@ def main():
     generator = random.Random(SEED)
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["framework", "repository", "path", "commit"])
-    for framework, number, sources in FRAMEWORKS:
+    for framework, number, sources in SCRIPTS if "scripts" in sys.argv[2:] else FRAMEWORKS:
         found = []
         for name, (paths, words) in sources.items():
             repository = clones / name.replace("/", "+") / "repo"

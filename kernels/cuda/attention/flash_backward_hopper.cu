@@ -124,7 +124,8 @@ class Backward : public KeyBlock<T, kKeys> {
   __device__ void pass_turn(int step) const { Base::template pass_turn<kWarps>(step, thread_); }
 
   __device__ int lane() const { return thread_ % 32; }
-  __device__ int group() const { return thread_ / 128; }
+  // After the shuffle, nvcc keeps the descriptors of wgmma in uniform registers.
+  __device__ int group() const { return __shfl_sync(0xffffffffU, thread_ / 128, 0); }
   // First key of the warp.
   __device__ int key_row() const { return thread_ / 32 * 16; }
 

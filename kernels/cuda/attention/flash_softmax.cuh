@@ -12,32 +12,69 @@ struct Running {
   float sum = 0;          // over the keys of this lane
 };
 
-// Replaces the scores of one tile by 2^(score - max). `shrink` receives the factor that rescales
-// earlier outputs to the new maximum. The warp's first query sees keys up to `last_seen`.
+// Multiplies the scores by `scale2` and adds the ALiBi bias.
 template <int kM, int kKeys>
-__device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&shrink)[kM][2],
-                                    Running (&running)[kM][2], int last_seen, int first_key,
-                                    float scale2, float slope2) {
+__device__ inline void add_slopes(float (&scores)[kM][kKeys / 8][4], int first_key, float scale2,
+                                  float slope2) {
+#pragma unroll
+  for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int key = first_key + n * 8 + result_col(static_cast<int>(threadIdx.x) % 32, i);
+      const float bias = slope2 * static_cast<float>(key);
+#pragma unroll
+      for (int m = 0; m < kM; ++m) {
+        scores[m][n][i] = scale2 * scores[m][n][i] + bias;
+        scores[m][n][i + 2] = scale2 * scores[m][n][i + 2] + bias;
+      }
+    }
+  }
+}
+
+// Masks the keys that a query does not see.
+template <int kM, int kKeys>
+__device__ inline void mask_later_keys(float (&scores)[kM][kKeys / 8][4], int last_seen,
+                                       int first_key) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int m = 0; m < kM; ++m) {
 #pragma unroll
+    for (int n = 0; n < kKeys / 8; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int key = first_key + n * 8 + result_col(lane, i);
+        if (key > last_seen + m * 16 + result_row(lane, i)) scores[m][n][i] = -INFINITY;
+      }
+    }
+  }
+}
+
+// Replaces the scores of one tile by 2^(score - max). `shrink` receives the factor that rescales
+// earlier outputs to the new maximum. The warp's first query sees keys up to `last_seen`. `scale2`
+// is positive. Only tiles on the diagonal are masked.
+template <int kM, int kKeys>
+__device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&shrink)[kM][2],
+                                    Running (&running)[kM][2], int last_seen, int first_key,
+                                    float scale2, float slope2) {
+  if (slope2 != 0) {
+    add_slopes<kM, kKeys>(scores, first_key, scale2, slope2);
+    scale2 = 1;
+  }
+  if (first_key + kKeys - 1 > last_seen) {
+    mask_later_keys<kM, kKeys>(scores, last_seen, first_key);
+  }
+#pragma unroll
+  for (int m = 0; m < kM; ++m) {
+#pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int last = last_seen + m * 16 + result_row(lane, 2 * half);
       Running& r = running[m][half];
-      float max = r.max;
+      float max = -INFINITY;
 #pragma unroll
       for (int n = 0; n < kKeys / 8; ++n) {
-#pragma unroll
-        for (int i = 2 * half; i < 2 * half + 2; ++i) {
-          const int key = first_key + n * 8 + result_col(lane, i);
-          float& x = scores[m][n][i];
-          x = key <= last ? scale2 * x + slope2 * static_cast<float>(key) : -INFINITY;
-          max = fmaxf(max, x);
-        }
+        max = fmaxf(max, fmaxf(scores[m][n][2 * half], scores[m][n][2 * half + 1]));
       }
       max = fmaxf(max, __shfl_xor_sync(0xffffffffU, max, 1));
-      max = fmaxf(max, __shfl_xor_sync(0xffffffffU, max, 2));
+      max = fmaxf(r.max, scale2 * fmaxf(max, __shfl_xor_sync(0xffffffffU, max, 2)));
       shrink[m][half] = exp2_fast(r.max - max);
       r.max = max;
       r.sum *= shrink[m][half];
@@ -45,7 +82,7 @@ __device__ inline void softmax_tile(float (&scores)[kM][kKeys / 8][4], float (&s
       for (int n = 0; n < kKeys / 8; ++n) {
 #pragma unroll
         for (int i = 2 * half; i < 2 * half + 2; ++i) {
-          scores[m][n][i] = exp2_fast(scores[m][n][i] - max);
+          scores[m][n][i] = exp2_fast(scale2 * scores[m][n][i] - max);
           r.sum += scores[m][n][i];
         }
       }

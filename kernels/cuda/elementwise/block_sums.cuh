@@ -15,6 +15,12 @@ struct SumOf {
     return a + b;
   }
 };
+struct MostOf {
+  template <class T>
+  __device__ T operator()(T a, T b) const {
+    return a > b ? a : b;
+  }
+};
 struct MaxOf {
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
 };

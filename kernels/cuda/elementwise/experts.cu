@@ -1,6 +1,6 @@
 // Routing, permute and unpermute of tokens.
 //
-// Routing: one thread chooses the experts of one token, then one block per expert assigns its slots
+// Routing: one warp chooses the experts of one token, then one block per expert assigns its slots
 // in the order of tokens. Permute and unpermute: one block per row, in packs if rows are aligned to
 // 16 bytes.
 #include "kernels/cuda/elementwise/block_sums.cuh"
@@ -20,34 +20,44 @@ struct Routing {
   std::int64_t tokens, count, k, capacity;
 };
 
-__device__ bool is_chosen(const std::int32_t* chosen, std::int64_t k, std::int64_t expert) {
-  for (std::int64_t j = 0; j < k; ++j) {
-    if (chosen[j] == expert) return true;
-  }
-  return false;
+// Orders experts by logit, then by lower index: the higher key is chosen first. NaN comes last.
+__device__ inline unsigned long long choice_key(float logit, std::int64_t expert) {
+  const unsigned bits = static_cast<unsigned>(__float_as_int(logit + 0.0F));  // -0 becomes +0
+  const unsigned rising = (bits >> 31) != 0 ? ~bits : bits | 0x80000000U;
+  const unsigned rank = logit == logit ? rising : 0U;
+  return (static_cast<unsigned long long>(rank) << 32) | ~static_cast<unsigned>(expert);
 }
 
+// A warp chooses the experts of one token. Choice j is the largest key below that of choice j - 1.
 __global__ void __launch_bounds__(kElementwiseThreads) choose_kernel(const Routing a) {
-  const std::int64_t t = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const int lane = static_cast<int>(threadIdx.x) % kWarp;
+  const std::int64_t t = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / kWarp;
   if (t >= a.tokens) return;
   const float* const row = a.logits + t * a.count;
-  std::int32_t* const chosen = a.experts + t * a.k;
+  unsigned long long earlier = ~0ULL;
+  float max = 0, sum = 0;
   for (std::int64_t j = 0; j < a.k; ++j) {
-    std::int64_t best = -1;
-    for (std::int64_t e = 0; e < a.count; ++e) {
-      if (best >= 0 && !(row[e] > row[best])) continue;  // ties go to the lower index
-      if (!is_chosen(chosen, j, e)) best = e;
+    unsigned long long best = 0;
+    for (std::int64_t e = lane; e < a.count; e += kWarp) {
+      const unsigned long long key = choice_key(row[e], e);
+      if (key < earlier && key > best) best = key;
     }
-    chosen[j] = static_cast<std::int32_t>(best);
+    earlier = warp_reduced(best, MostOf());
+    const std::int64_t expert = ~static_cast<unsigned>(earlier);
+    if (j == 0) max = row[expert];
+    const float weight = expf(row[expert] - max);
+    sum += weight;
+    if (lane != 0) continue;
+    a.experts[t * a.k + j] = static_cast<std::int32_t>(expert);
+    a.weights[t * a.k + j] = weight;
   }
-  const float max = row[chosen[0]];
-  float sum = 0;
   if (a.k == 1) {
-    for (std::int64_t e = 0; e < a.count; ++e) sum += expf(row[e] - max);
-  } else {
-    for (std::int64_t j = 0; j < a.k; ++j) sum += expf(row[chosen[j]] - max);
+    sum = 0;
+    for (std::int64_t e = lane; e < a.count; e += kWarp) sum += expf(row[e] - max);
+    sum = warp_reduced(sum, SumOf());
   }
-  for (std::int64_t j = 0; j < a.k; ++j) a.weights[t * a.k + j] = expf(row[chosen[j]] - max) / sum;
+  __syncwarp();  // the first lane's weights are visible to the others
+  for (std::int64_t j = lane; j < a.k; j += kWarp) a.weights[t * a.k + j] /= sum;
 }
 
 constexpr int kSlotThreads = 512;
@@ -205,7 +215,7 @@ void compute(const RouteForward& op, CudaState& state) {
   const Routing a{elements_of(op.logits), elements_of(op.weights), elements_of(op.experts),
                   elements_of(op.slots),  elements_of(op.choices), op.logits.rows(),
                   op.logits.cols(),       op.weights.cols(),       op.choices.cols()};
-  choose_kernel<<<blocks_of(a.tokens), kElementwiseThreads, 0, state.stream>>>(a);
+  choose_kernel<<<blocks_of(a.tokens * kWarp), kElementwiseThreads, 0, state.stream>>>(a);
   take_slots_kernel<<<static_cast<unsigned>(a.count), kSlotThreads, 0, state.stream>>>(a);
 }
 

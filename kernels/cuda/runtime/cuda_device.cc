@@ -244,7 +244,7 @@ void CudaDevice::repeat(const std::function<void()>& work, std::span<const Tenso
                         int variant) {
   if (!records_) return work();
   auto& [plan, record] = repeated_[variant];
-  RecordKey key{{}, memory_changes()};
+  RecordKey key{{}, memory_changes(), allocated_bytes()};
   for (const Tensor& input : inputs) key.inputs.push_back(input.raw());
   switch (plan.next(key)) {
     case RepeatPlan::Action::kIssue: return work();

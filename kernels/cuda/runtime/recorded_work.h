@@ -9,11 +9,13 @@
 
 namespace tpsim {
 
-// Properties on which a captured graph depends: the addresses of its inputs, and a counter that
-// changes if memory of the graph was returned to the driver.
+// Properties on which a captured graph depends: the addresses of its inputs, a counter that changes
+// if memory of the graph was returned to the driver, and the bytes of live tensors. A tensor
+// allocated after the capture may occupy memory that the graph overwrites.
 struct RecordKey {
   std::vector<const void*> inputs;
   std::int64_t memory_changes = 0;
+  std::int64_t tensor_bytes = 0;
   friend bool operator==(const RecordKey&, const RecordKey&) = default;
 };
 

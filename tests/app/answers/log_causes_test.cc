@@ -17,7 +17,8 @@ std::string first_cause(const Scenario& believed, const Scenario& truth, const P
   const Seconds predicted = simulate(believed, plan)->step;
   const Seconds measured = simulate(truth, plan)->step;
   REQUIRE(measured > 1.005 * predicted);
-  const auto causes = likely_causes(believed, plan, predicted, measured, CauseClass::kAny, 5);
+  const auto causes =
+      likely_causes(believed, believed.stack, plan, predicted, measured, CauseClass::kAny);
   REQUIRE(causes.ok());
   REQUIRE_FALSE(causes->empty());
   return causes->front().what;
@@ -56,6 +57,52 @@ TEST_CASE("an unbalanced expert load is named") {
   Scenario truth = believed;
   truth.stack.parts.expert_load = kNaturalLoad;
   CHECK(first_cause(believed, truth, plan).starts_with("expert_load="));
+}
+
+TEST_CASE("8-bit GEMMs that a run did not have are named") {
+  Scenario believed = test::small_scenario(test::small_llama());
+  believed.stack.launcher = Launcher::kTorchTitan;
+  believed.profile.device.fp8_peak = 2 * believed.profile.device.matmul_peak;
+  Plan plan = test::plan_of(believed.model, {.tp = 1, .pp = 1, .dp = 4}, 2);
+  plan.zero = 3;
+  plan.attention = AttentionKind::kFlash;
+  plan.dtype = DType::kBFloat16;
+  plan.precision = Precision::kFp8Current;
+  Plan wide = plan;
+  wide.precision = Precision::kNone;
+  const Seconds predicted = simulate(believed, plan).value().step;
+  const Seconds measured = simulate(believed, wide).value().step;
+  const auto causes =
+      likely_causes(believed, believed.stack, plan, predicted, measured, CauseClass::kAny).value();
+  REQUIRE_FALSE(causes.empty());
+  CHECK(causes.front().what == "precision=none");
+}
+
+TEST_CASE("a framework's runs have no cause that its files and its own stack lack") {
+  const Catalogue catalogue = Catalogue::open().value();
+  Scenario scenario;
+  scenario.model = catalogue.load_model("llama-3-8b").value();
+  scenario.cluster = catalogue.load_cluster("dgx-h100").value();
+  scenario.profile = catalogue.load_profile("h100-sxm").value();
+  scenario.stack = catalogue.load_stack("torchtitan").value();
+  Plan plan;
+  plan.degrees = {.tp = 2, .pp = 1, .dp = 32};
+  plan.zero = 3;
+  plan.global_batch = 64;
+  plan.attention = AttentionKind::kFlash;
+  plan.recompute = Recompute::kNone;
+  plan.stage_layers = {32};
+  const Seconds predicted = simulate(scenario, plan).value().step;
+  for (const double factor : {0.8, 0.9, 1.1, 1.2, 1.5, 2.0}) {
+    const auto causes = likely_causes(scenario, scenario.stack, plan, predicted, factor * predicted,
+                                      CauseClass::kAny);
+    for (const LikelyCause& cause : causes.value()) {
+      CAPTURE(cause.what);
+      CHECK_FALSE(cause.what.starts_with("attention_kernel=flash1"));
+      CHECK_FALSE(cause.what.starts_with("pipeline_sends="));
+      CHECK_FALSE(cause.what.starts_with("norm_kernel="));
+    }
+  }
 }
 
 namespace {
@@ -137,6 +184,65 @@ TEST_CASE("a trace is compared with the terms of its plan, and the differing par
   CHECK_THAT(to_string(other.error()), Catch::Contains("16"));
 }
 
+namespace {
+
+constexpr const char* kArguments[] = {"tensor_model_parallel_size ...................... 2",
+                                      "world_size ................. 8",
+                                      "micro_batch_size ................................ 1",
+                                      "global_batch_size .......... 64",
+                                      "num_layers ...................................... 32",
+                                      "hidden_size ............. 4096",
+                                      "num_attention_heads ............................. 32",
+                                      "ffn_hidden_size ........ 11008",
+                                      "seq_length ...................................... 4096",
+                                      "swiglu ................. True",
+                                      "max_position_embeddings ......................... 4096",
+                                      "bf16 ................... True",
+                                      "normalization ................................... RMSNorm",
+                                      "vocab_size .......... 32000",
+                                      "position_embedding_type ......................... rope",
+                                      "add_bias_linear ................................. False",
+                                      "untie_embeddings_and_output_weights ............. True"};
+
+}  // namespace
+
+TEST_CASE("arguments in the log that differ from the plan are the first cause") {
+  const test::TemporaryFolder folder;
+  std::string text;
+  for (const char* const row : kArguments) text += fmt::format("  {}\n", row);
+  Arguments asked;
+  asked.command = Command::kCheckLog;
+  asked.positional = (folder / "it.log").string();
+  REQUIRE(write_file_atomically(asked.positional, text).ok());
+  PlanFile file =
+      arguments_in_log(import_request(asked).value(), open_log(asked.positional).value())
+          .value()
+          .value()
+          .file;
+  file.cluster = "dgx-h100";
+  file.profile = "h100-sxm";
+  const auto step_of = [&](const PlanFile& plan) {
+    return simulate(load_scenario(asked, plan)->scenario, plan.plan).value().step;
+  };
+  const Seconds ran = step_of(file);
+  file.plan.precision = Precision::kFp8;
+  REQUIRE(ran > 1.2 * step_of(file));
+  for (int i = 1; i < 9; ++i) {
+    text += fmt::format(" iteration {}/ 9 | elapsed time per iteration (ms): {} |\n", i,
+                        1e3 * ran.value());
+  }
+  REQUIRE(write_file_atomically(asked.positional, text).ok());
+  const auto checked = check_log_answer(asked, file);
+  if (!checked.ok()) FAIL(to_string(checked.error()));
+  const std::vector<Finding>& findings = checked->check.findings;
+  REQUIRE_FALSE(findings.empty());
+  CHECK(findings.front().cause == GapCause::kOtherArguments);
+  CHECK_THAT(findings.front().evidence, Catch::Contains("precision none instead of fp8"));
+  for (const Finding& one : findings) CHECK(one.cause != GapCause::kUnexplained);
+  REQUIRE_FALSE(checked->likely.empty());
+  CHECK(checked->likely.front().what == "precision=none");
+}
+
 TEST_CASE("a log's own arguments are found in coloured lines, and an error in them is reported") {
   const test::TemporaryFolder folder;
   const auto printed = [&](const std::string& text) {
@@ -146,28 +252,16 @@ TEST_CASE("a log's own arguments are found in coloured lines, and an error in th
     asked.command = Command::kCheckLog;
     asked.positional = path;
     asked.more = {(folder / "another.log").string()};  // calibrate accepts several logs
-    return plan_printed_in_log(import_request(asked).value(), open_log(path).value());
+    return arguments_in_log(import_request(asked).value(), open_log(path).value());
   };
   std::string text;
-  for (const char* row :
-       {"tensor_model_parallel_size ...................... 2", "world_size ................. 8",
-        "micro_batch_size ................................ 1", "global_batch_size .......... 64",
-        "num_layers ...................................... 32", "hidden_size ............. 4096",
-        "num_attention_heads ............................. 32", "ffn_hidden_size ........ 11008",
-        "seq_length ...................................... 4096", "swiglu ................. True",
-        "max_position_embeddings ......................... 4096", "bf16 ................... True",
-        "normalization ................................... RMSNorm", "vocab_size .......... 32000",
-        "position_embedding_type ......................... rope",
-        "add_bias_linear ................................. False",
-        "untie_embeddings_and_output_weights ............. True"}) {
-    text += fmt::format("\033[32m0:   {}\033[0m\r\n", row);
-  }
+  for (const char* const row : kArguments) text += fmt::format("\033[32m0:   {}\033[0m\r\n", row);
   const auto plan = printed(text);
   REQUIRE(plan.ok());
   REQUIRE(plan->has_value());
-  CHECK((*plan)->plan.degrees.tp == 2);
-  CHECK((*plan)->plan.global_batch == 64);
-  CHECK((*plan)->model.name == "llama-2-7b");
+  CHECK((*plan)->file.plan.degrees.tp == 2);
+  CHECK((*plan)->file.plan.global_batch == 64);
+  CHECK((*plan)->file.model.name == "llama-2-7b");
   CHECK_FALSE(printed("iteration 3/ 9 |\n").value().has_value());
   const std::size_t heads = text.find("heads .............................");
   REQUIRE(heads != std::string::npos);

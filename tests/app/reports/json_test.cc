@@ -1,8 +1,13 @@
 // JSON for programs: the reports of --json and the trace of a timeline.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
+#include <string>
 
 #include "app/answers/term_texts.h"
+#include "app/reports/program_json.h"
 #include "app/reports/report_json.h"
+#include "app/reports/trace_json.h"
 #include "core/json/json_document.h"
 #include "sim/step/simulate.h"
 #include "tests/cli/small_run.h"
@@ -56,8 +61,8 @@ TEST_CASE("a plan report holds the keys of the contract") {
   space.gpus = 8;
   const JsonValue report = plan_report(named_scenario(), space, found);
   CHECK(keys_of(report) == std::vector<std::string>{"version", "model", "parameters",
-                                                    "active_parameters", "cluster", "stack", "gpus",
-                                                    "profile", "search", "plans"});
+                                                    "active_parameters", "cluster", "stack", "seq",
+                                                    "gpus", "profile", "search", "plans"});
   const JsonValue& plan = report.find("plans")->as<JsonValue::Array>()->front();
   for (const char* key :
        {"tp", "pp", "dp", "cp", "virtual_stages", "zero", "micro_batch", "global_batch",
@@ -135,7 +140,7 @@ TEST_CASE("every report parses back") {
 }
 
 TEST_CASE("a trace is valid JSON with one complete event for each span, in microseconds") {
-  const auto trace = parse_json(trace_json(two_stages(), {}, "a \"title\"\n"), "trace");
+  const auto trace = parse_json(trace_json({.timeline = two_stages()}, "a \"title\"\n"), "trace");
   REQUIRE(trace.ok());
   std::vector<const JsonValue*> spans;
   for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {
@@ -148,8 +153,34 @@ TEST_CASE("a trace is valid JSON with one complete event for each span, in micro
   CHECK(spans[4]->find("args")->find("micro_batch") == nullptr);
 }
 
+TEST_CASE("the memory counters of a trace peak at the predicted memory of each stage") {
+  const test::StepCase c = test::step_cases().front();
+  Scenario scenario = test::scenario_of(c);
+  scenario.stack.memory.context = Bytes(kGiB);
+  scenario.stack.memory.fragmentation = 0.1;
+  const Prediction predicted = simulate(scenario, c.plan).value();
+  const auto trace =
+      parse_json(trace_json(step_memory(scenario, c.plan).value(), "a step"), "trace");
+  REQUIRE(trace.ok());
+  std::map<std::string, double> peaks;
+  for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {
+    if (*event.find("ph")->as<std::string>() != "C") continue;
+    double sum = 0;
+    for (const JsonMember& member : *event.find("args")->as<JsonValue::Object>()) {
+      sum += number(member.value);
+    }
+    double& peak = peaks[*event.find("name")->as<std::string>()];
+    peak = std::max(peak, sum);
+  }
+  REQUIRE(peaks.size() == predicted.memory.size());
+  for (const StageMemory& memory : predicted.memory) {
+    CHECK(peaks.at("memory of stage " + std::to_string(memory.stage) + ", GiB") ==
+          Approx(memory.total().value() / kGiB).epsilon(1e-4));
+  }
+}
+
 TEST_CASE("spans on one track of a trace never overlap and stages never share one") {
-  const auto trace = parse_json(trace_json(two_stages(), {}, ""), "trace");
+  const auto trace = parse_json(trace_json({.timeline = two_stages()}, ""), "trace");
   REQUIRE(trace.ok());
   std::vector<double> tracks;
   for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {

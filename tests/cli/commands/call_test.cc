@@ -69,6 +69,13 @@ TEST_CASE("an answer is the document that --json prints, to the last digit, with
   }
 }
 
+TEST_CASE("a row of a table of runs is explained") {
+  const JsonValue document =
+      answered(requested("explain", R"(, "options": {"runs": "bloom_jean_zay", "row": "A-097"})"));
+  REQUIRE(document.find("answer") != nullptr);
+  CHECK(text_at(document, "answer", "version") == "tpsim-explain-report/1");
+}
+
 TEST_CASE("every call is answered, with an error that names a missing key") {
   for (const CallRow& row : call_rows()) {
     CAPTURE(row.name);
@@ -91,8 +98,9 @@ TEST_CASE("an invalid request is answered with what is wrong") {
   CHECK_THAT(error_of(requested("simulat")), Catch::Contains("did you mean simulate?"));
   CHECK_THAT(error_of(requested("plan", R"(, "option": {})")),
              Catch::Contains("did you mean options?"));
-  CHECK_THAT(error_of(requested("plan", R"(, "options": {"gpu": "8"})")),
-             Catch::Contains("does not accept the option gpu (did you mean gpus?)"));
+  CHECK_THAT(
+      error_of(requested("plan", R"(, "options": {"gpu": "8"})")),
+      Catch::Contains("does not accept the option gpu (write --cluster, or --profile for the"));
   CHECK_THAT(error_of(requested("plan", R"(, "options": {"gpus": 8.5})")),
              Catch::Contains("--gpus: '8.5'"));
   CHECK_THAT(error_of(requested("plan", R"(, "options": {"pareto": "yes"})")),

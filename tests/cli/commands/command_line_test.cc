@@ -1,5 +1,7 @@
 // argv to arguments, and the nearest valid word in the error for an unknown one.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <sstream>
 #include <vector>
 
 #include "cli/commands/program.h"
@@ -52,6 +54,33 @@ TEST_CASE("unknown words are refused with the nearest known word") {
         "plan: does not accept --trace (it is an option of simulate)");
   CHECK(error_of({"export", "a", "b"}) ==
         "export: unexpected argument 'b' (see tpsim export --help)");
+}
+
+TEST_CASE("options of fine-tuning programs are answered with options that exist") {
+  for (const char* word : {"--gradient-checkpointing", "--fsdp", "--epochs", "--num-train-epochs",
+                           "--8bit-adam", "--use-liger-kernel", "--deepspeed", "--flash-attn",
+                           "--lora-r", "--qlora", "--load-in-4bit", "--load-in-8bit",
+                           "--use-rslora", "--learning-rate", "--optim", "--packing"}) {
+    const std::string error = error_of({"plan", word, "4"});
+    INFO(error);
+    CHECK(error.find("see tpsim plan --help") == std::string::npos);
+    CHECK(error.find("did you mean") == std::string::npos);
+    std::istringstream words(error.substr(error.find('(') + 1));
+    for (std::string one; words >> one;) {
+      while (!one.empty() && std::string_view("(),:;.").find(one.back()) != std::string::npos) {
+        one.pop_back();
+      }
+      while (one.starts_with("(")) one.erase(0, 1);
+      const auto rows = option_rows();
+      const auto is_one = [&](const OptionRow& row) { return row.name == one; };
+      if (one.starts_with("--")) CHECK(std::any_of(rows.begin(), rows.end(), is_one));
+    }
+  }
+  // No option of tpsim makes weights smaller than 16 bits.
+  CHECK(error_of({"plan", "--qlora"}).find("use --precision") == std::string::npos);
+  for (const char* word : {"--max-seq-length", "--cutoff-len", "--per-device-train-batch-size"}) {
+    CHECK(error_of({"plan", word}) != error_of({"plan", "--unknown-word"}));
+  }
 }
 
 TEST_CASE("a value that is missing, given twice or before the command is an error") {

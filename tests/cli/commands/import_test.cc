@@ -3,14 +3,23 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/commands/commands.h"
 #include "cli/commands/program.h"
 #include "core/scenario/catalogue.h"
+#include "frameworks/launch/launch_files.h"
+#include "frameworks/launch/launcher.h"
 #include "plans/questions/open_inputs.h"
 #include "tests/cli/typed_answers.h"
 #include "tests/temporary_folder.h"
 
 namespace tpsim::cli {
 namespace {
+
+Arguments parsed(const std::vector<const char*>& words) {
+  const auto line = parse_command_line(static_cast<int>(words.size()), words.data());
+  REQUIRE(line.ok());
+  return std::get<Arguments>(*line);
+}
 
 // A launch script with the shape of LLaMA 70B and a tokenizer that is not known.
 Result<ImportAnswer> imported(const std::string& more,
@@ -28,9 +37,21 @@ Result<ImportAnswer> imported(const std::string& more,
                       << more << "\n";
   std::vector<const char*> words = {"tpsim", "import", path.c_str()};
   words.insert(words.end(), options.begin(), options.end());
-  const auto parsed = parse_command_line(static_cast<int>(words.size()), words.data());
-  REQUIRE(parsed.ok());
-  return import_answer(std::get<Arguments>(*parsed));
+  return import_answer(parsed(words));
+}
+
+// The plan of exported files.
+PlanFile llama_plan() {
+  PlanFile file;
+  file.model = Catalogue::open()->load_model("llama-3-8b").value();
+  file.cluster = "dgx-h100";
+  file.profile = "h100-sxm";
+  file.plan.degrees = {.tp = 2, .pp = 1, .dp = 8};
+  file.plan.zero = 1;
+  file.plan.global_batch = 64;
+  file.plan.attention = AttentionKind::kFlash;
+  file.plan.stage_layers = {32};
+  return file;
 }
 
 }  // namespace
@@ -74,6 +95,61 @@ TEST_CASE("settings that are assumed to be harmless stay in the plan and widen i
   const Prediction wide = predicted(assumed->file);
   CHECK(wide.step == narrow.step);
   CHECK(wide.step_high > 1.01 * narrow.step_high);
+}
+
+TEST_CASE("each file of an export stands for its folder") {
+  for (const char* const stack : {"nemo", "pytorch-fsdp", "deepspeed-zero3"}) {
+    PlanFile file = llama_plan();
+    file.stack = stack;
+    if (file.stack != "nemo") file.plan.degrees = {.tp = 1, .pp = 1, .dp = 16};
+    if (file.stack != "nemo") file.plan.zero = 3;
+    const StackSpec software = Catalogue::open()->load_stack(stack).value();
+    for (const LaunchStack to : {*launcher_in(LaunchStack::kSlurm, file, software.launcher),
+                                 LaunchStack::kSlurm, LaunchStack::kKubernetes}) {
+      const auto files = export_plan(to, file, LaunchHosts(8), software);
+      if (!files.ok()) FAIL(to_string(files.error()));
+      REQUIRE(files->size() == 2);
+      const test::TemporaryFolder folder;
+      for (const LaunchFile& one : *files) std::ofstream(folder.path() / one.name) << one.text;
+      for (const LaunchFile& one : *files) {
+        CAPTURE(stack, one.name);
+        const std::string path = (folder.path() / one.name).string();
+        const auto read =
+            import_answer(parsed({"tpsim", "import", path.c_str(), "--cluster", "dgx-h100"}));
+        if (!read.ok()) FAIL(to_string(read.error()));
+        CHECK(read->file.plan == file.plan);
+        CHECK(read->file.model.name == "llama-3-8b");
+      }
+    }
+  }
+}
+
+TEST_CASE("an import whose plan cannot be predicted saves the plan and fails") {
+  const test::TemporaryFolder folder;
+  PlanFile file = llama_plan();
+  file.stack = "megatron-core";
+  file.plan.zero = 3;
+  const StackSpec software = Catalogue::open()->load_stack("megatron-core").value();
+  LaunchFile script =
+      export_plan(LaunchStack::kMegatronLm, file, LaunchHosts(8), software)->front();
+  const auto path = folder.path() / "muon.sh", saved = folder.path() / "plan.json";
+  const auto answer_with = [&](const std::string& more) {
+    std::string text = script.text;
+    text.insert(text.find("  --bf16"), more);
+    std::ofstream(path) << text;
+    return run_import(parsed({"tpsim", "import", path.c_str(), "--save", saved.c_str(), "--cluster",
+                              "dgx-h100", "--json", "--quiet"}),
+                      Terminal{});
+  };
+  const auto plain = answer_with("");
+  REQUIRE(plain.ok());
+  CHECK(plain->verdict.ok());
+  const auto muon = answer_with("  --optimizer muon\n");
+  REQUIRE(muon.ok());
+  REQUIRE_FALSE(muon->verdict.ok());
+  CHECK_THAT(muon->verdict.error().message, Catch::Contains("the plan cannot be predicted"));
+  CHECK_FALSE(muon->document.is_null());
+  CHECK(std::filesystem::exists(saved));
 }
 
 TEST_CASE("the last one of repeated options counts") {

@@ -101,7 +101,8 @@ TEST_CASE("the spread over other software equals that of predictions with each s
   const Catalogue catalogue = Catalogue::open().value();
   const GivenOptions one = {{opt_of(StackPart::kCudaGraphs), "full_iteration"}};
   for (const GivenOptions& parts :
-       {GivenOptions{}, one, with(one, {{opt_of(StackPart::kLossHead), "gathered"}})}) {
+       {GivenOptions{}, one, with(one, {{opt_of(StackPart::kLossHead), "gathered"}}),
+        GivenOptions{{opt_of(StackPart::kMasterWeights), "none"}}}) {
     const SimulatedPlan open = simulated(with(plan, parts));
     REQUIRE(open.named.assumed.open.size() == 1);
     const OpenChoice& software = open.named.assumed.open.front();

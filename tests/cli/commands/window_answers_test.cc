@@ -5,6 +5,8 @@
 
 #include "cli/commands/program.h"
 #include "cli/options/inputs.h"
+#include "core/base/files.h"
+#include "core/scenario/plan_json.h"
 #include "gui/views/choice.h"
 #include "gui/views/plan_command.h"
 #include "gui/views/saved_view.h"
@@ -13,6 +15,7 @@
 #include "sim/step/simulate.h"
 #include "tests/cli/golden_plans.h"
 #include "tests/cli/typed_answers.h"
+#include "tests/temporary_folder.h"
 
 namespace tpsim::cli {
 namespace {
@@ -56,14 +59,18 @@ SimulatedPlan typed(const std::string& command) {
   std::istringstream text(command);
   std::vector<std::string> words;
   for (std::string word; text >> word;) words.push_back(word);
-  words.emplace_back("--allow-oom");
   std::vector<const char*> argv;
   for (const std::string& word : words) argv.push_back(word.c_str());
   const auto parsed = parse_command_line(static_cast<int>(argv.size()), argv.data());
   INFO(command);
   REQUIRE(parsed.ok());
-  const auto answer = simulate_answer(std::get<Arguments>(*parsed), std::nullopt);
+  const Arguments& arguments = std::get<Arguments>(*parsed);
+  const auto file = read_plan_argument(arguments);
+  REQUIRE(file.ok());
+  const auto answer = simulate_answer(arguments, *file);
   if (!answer.ok()) FAIL(to_string(answer.error()));
+  const Status fits = app::check_fit(accepted_risk(arguments).value(), answer->named, answer->run);
+  if (!fits.ok()) FAIL(to_string(fits.error()));
   return *answer;
 }
 
@@ -113,6 +120,46 @@ TEST_CASE("unstated inputs widen the interval in the window and in its command")
     check_same(shown.predicted, answer.run.predicted);
     check_same(shown.predicted, typed(shown.command).run.predicted);
   }
+}
+
+TEST_CASE("the copied command assumes the cluster that the window assumes, and succeeds") {
+  const test::GivenOptions bloom = {{Opt("--model"), "bloom-176b"},
+                                    {opt_of(Setting::kTp), "4"},
+                                    {opt_of(Setting::kGlobalBatch), "96"}};
+  for (const auto& [stages, replicas] : {std::pair("12", "8"), std::pair("1", "1")}) {
+    test::GivenOptions given = bloom;
+    given.emplace_back(opt_of(Setting::kPp), stages);
+    given.emplace_back(opt_of(Setting::kDp), replicas);
+    const SimulatedPlan answer = simulated({"no cluster stated", given});
+    CHECK(answer.named.cluster_is_default);
+    const PlanFile file = plan_file_of(answer.named, answer.run.plan);
+    gui::AppState saved, chosen;
+    gui::show_plan(file, saved);
+    chosen.choice.model = "bloom-176b";
+    chosen.plan = file.plan;
+    for (const gui::AppState& state : {saved, chosen}) {
+      const Shown shown = shown_in_window(state);
+      INFO(shown.command);
+      CHECK(shown.command.find("--cluster") == std::string::npos);
+      check_same(shown.predicted, answer.run.predicted);
+      check_same(shown.predicted, typed(shown.command).run.predicted);
+    }
+  }
+}
+
+TEST_CASE("a cluster that only a plan file assumes is assumed by the copied command") {
+  const SimulatedPlan answer = simulated(test::golden_plans().front());
+  PlanFile file = plan_file_of(answer.named, answer.run.plan);
+  file.network_assumed = true;  // as in plans that were imported without --cluster
+  const test::TemporaryFolder folder;
+  const std::filesystem::path path = folder / "plan.json";
+  REQUIRE(write_file_atomically(path, to_json(file)).ok());
+  gui::AppState state;
+  gui::show_plan(file, state);
+  state.opened_file = path.string();
+  const Shown shown = shown_in_window(state);
+  CHECK(shown.predicted.step_high > answer.run.predicted.step_high);
+  check_same(shown.predicted, typed(shown.command).run.predicted);
 }
 
 TEST_CASE("a network bandwidth changed in the window is in the copied command") {
@@ -210,7 +257,8 @@ TEST_CASE("the copied command holds every setting and part") {
       CAPTURE(row_of(one.opt).name, one.value);
       const PlanFile file = plan_file_of(answer->named, answer->run.plan);
       const std::string model = "--model " + answer->named.scenario.model.name;
-      const SimulatedPlan again = typed(gui::command_of(file, model) + " --ignore-stack-limits");
+      const SimulatedPlan again =
+          typed(gui::command_of(file, model) + " --ignore-stack-limits --allow-oom");
       const PlanFile back = plan_file_of(again.named, again.run.plan);
       CHECK(back.plan == file.plan);
       CHECK(back.parts == file.parts);

@@ -1,6 +1,8 @@
 // The plan of simulate and the space of plan, from options alone.
 #include "cli/options/inputs.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 
 #include "app/scenario/open_inputs.h"
@@ -204,6 +206,43 @@ TEST_CASE("unstated inputs widen the interval, and stating them narrows it") {
   CHECK(wide.step_high / wide.step - 1 == Approx(open.half_width_all_open));
   CHECK(open.open.front().half_width_if_stated == Approx(narrow.step_high / narrow.step - 1));
   CHECK(width(wide) > width(narrow));
+}
+
+TEST_CASE("an attention kernel and documents that are not stated are open inputs") {
+  const auto open_of = [](const char* cluster, const char* stack, const char* kernel) {
+    std::vector<std::pair<Opt, std::string>> given = {{Opt("--model"), "llama-2-7b"},
+                                                      {Opt("--cluster"), cluster},
+                                                      {Opt("--stack"), stack},
+                                                      {opt_of(Setting::kDp), "8"},
+                                                      {opt_of(Setting::kGlobalBatch), "64"},
+                                                      {Opt("--seq"), "32768"},
+                                                      {opt_of(Setting::kZero), "3"},
+                                                      {opt_of(Setting::kRecompute), "full"}};
+    if (*kernel != 0) given.emplace_back(opt_of(StackPart::kAttentionKernel), kernel);
+    const Arguments arguments = arguments_of(given);
+    NamedScenario named = load_scenario(arguments, std::nullopt).value();
+    PlannedRun run;
+    run.plan =
+        single_plan(arguments, named.scenario.model, std::nullopt, plan_defaults(named.scenario))
+            .value();
+    run.predicted = simulate(named.scenario, run.plan).value();
+    const double own_low = run.predicted.step_low / run.predicted.step;
+    REQUIRE(widen_intervals(named, std::span(&run, 1)).ok());
+    std::string open;
+    for (const OpenChoice& one : named.assumed.open) {
+      open += fmt::format("{} {},", name_of(one.input), one.taken);
+    }
+    CHECK((run.predicted.step_low / run.predicted.step < own_low) == !open.empty());
+    return open;
+  };
+  const std::string documents = "documents one per sequence,";
+  CHECK_THAT(open_of("dgx-h100", "torchtitan", ""), Catch::Contains("attention_kernel flex,"));
+  CHECK_THAT(open_of("dgx-h100", "torchtitan", ""), Catch::Contains(documents));
+  CHECK(open_of("dgx-h100", "torchtitan", "flex") == documents);
+  CHECK(open_of("dgx-h100", "torchtitan", "flash3").empty());
+  CHECK(open_of("dgx-h100", "pytorch-fsdp", "") == "attention_kernel flash2,");
+  CHECK(open_of("dgx-a100", "pytorch-fsdp", "").empty());  // its kernels are equally fast there
+  CHECK(open_of("dgx-h100", "megatron-core", "").empty());
 }
 
 TEST_CASE("models that the cluster's usual stack cannot run are planned with another stack") {

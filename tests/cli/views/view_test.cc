@@ -1,6 +1,8 @@
 // Text output: tables, numbers, blocks of a report.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <regex>
+#include <sstream>
 
 #include "app/scenario/fit.h"
 #include "cli/views/plan_view.h"
@@ -33,6 +35,33 @@ TEST_CASE("a table counts characters, not bytes") {
   CHECK(table.text({}) == "  ä   1\n  ab  2\n");
 }
 
+TEST_CASE("a table leaves out optional columns on a narrow terminal, and names them") {
+  Table table(columns_of("a|?<note|?hw|GiB"));
+  table.add_row({"1", "long text", "2", "3"});
+  Terminal terminal;
+  CHECK(table.text(terminal) == "  a  note       hw  GiB\n  1  long text   2    3\n");
+  terminal.columns = 20;
+  CHECK(table.text(terminal) ==
+        "  a  note       GiB\n  1  long text    3\n"
+        "  not shown at this width: hw\n");
+  terminal.columns = 10;
+  CHECK(table.text(terminal) == "  a  GiB\n  1    3\n  not shown at this width: note, hw\n");
+}
+
+TEST_CASE("rows of terms with their bars are at most as wide as the terminal") {
+  Terminal terminal;
+  for (const std::size_t columns : {50, 60, 80, 100}) {
+    terminal.columns = columns;
+    TextReport report(terminal);
+    write_breakdown(report, test::small_run().predicted, 12);
+    std::istringstream text(report.text());
+    for (std::string line; std::getline(text, line);) {
+      INFO(line);
+      CHECK(display_width(line) <= columns);
+    }
+  }
+}
+
 TEST_CASE("a bar is as long as its share") {
   CHECK(Terminal{}.bar(0.5, 10) == "#####");
   CHECK(Terminal{}.bar(2.0, 4) == "####");
@@ -57,6 +86,9 @@ TEST_CASE("numbers have few digits and a unit") {
   CHECK(time_text(Seconds(0)) == "0 s");
   CHECK(gib_text(Bytes(1.25 * kGiB), gib_decimals(Bytes(1.25 * kGiB))) == "1.25");
   CHECK(count_text(1234567) == "1,234,567");
+  CHECK(time_text(Seconds(11118)) == "11,118 s");
+  CHECK(time_text(Seconds(-1234567)) == "-1,234,567 s");
+  CHECK(gib_text(Bytes(2119.5 * kGiB)) == "2,119.5");
   CHECK(count_text(-123) == "-123");
   CHECK(count_text(123) == "123");
   CHECK(chance_text(1e-9) == "< 0.1 %");
@@ -70,6 +102,25 @@ TEST_CASE("numbers have few digits and a unit") {
 TEST_CASE("paragraphs break at spaces within their width") {
   CHECK(wrapped("aa bb cc", 5, 2) == "aa bb\n  cc");
   CHECK(wrapped("longword x", 3, 0) == "longword\nx");
+}
+
+TEST_CASE("only options that narrow the interval are named as doing so") {
+  app::NamedScenario named;
+  const auto choice = [](OpenInput input, double upper) {
+    OpenChoice one{.input = input, .taken = "x"};
+    one.half_width_if_stated = upper;
+    return one;
+  };
+  named.assumed = {
+      {choice(OpenInput::kSoftware, 0.09), choice(OpenInput::kNetwork, 0.199)}, 0, 0.2};
+  const auto shown = [&] {
+    TextReport report({});
+    write_assumed(report, named);
+    return std::regex_replace(report.text(), std::regex("\n +"), " ");
+  };
+  CHECK_THAT(shown(), Catch::Contains("falls from +20 % to +9 % with --stack\n"));
+  named.assumed.open.erase(named.assumed.open.begin());
+  CHECK_THAT(shown(), Catch::Contains("network x\n") && !Catch::Contains("falls"));
 }
 
 TEST_CASE("the terms shown add up to the step") {

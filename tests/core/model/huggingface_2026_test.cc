@@ -298,5 +298,25 @@ TEST_CASE("planned parts are unchanged by a model file") {
   CHECK(model_flops_per_step(*again, 8).value() == model_flops_per_step(model, 8).value());
 }
 
+TEST_CASE("Hy3 has one dense layer, a norm per head and sigmoid scores") {
+  const std::string sizes = R"("model_type": "hy_v3", "vocab_size": 120832, "hidden_size": 4096,
+      "intermediate_size": 13312, "moe_intermediate_size": 1536, "num_hidden_layers": 80,
+      "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 128, "num_experts": 192,
+      "num_experts_per_tok": 8)";
+  const ModelSpec model = read("{" + sizes + "}");
+  CHECK(parameter_count(model) == Approx(295e9).epsilon(0.001));
+  CHECK(block_of_kind(model, block_kind(model, 0)).experts.count == 0);
+  CHECK(block_of_kind(model, block_kind(model, 1)).experts.count == 192);
+  CHECK(model.experts.router.scaling == 2.826);
+  CHECK(model.attention.qk_norm == QkNorm::kHead);
+  // The same numbers as a file of DeepSeek's keys.
+  const ModelSpec glm = read("{" + sizes.substr(0, sizes.find("hy_v3")) + "glm4_moe" +
+                             sizes.substr(sizes.find("hy_v3") + 5,
+                                          sizes.find("\"num_experts\"") - sizes.find("hy_v3") - 5) +
+                             R"("n_routed_experts": 192, "num_experts_per_tok": 8,
+      "n_shared_experts": 1, "first_k_dense_replace": 1, "use_qk_norm": true})");
+  CHECK(parameter_count(glm) == parameter_count(model));
+}
+
 }  // namespace
 }  // namespace tpsim

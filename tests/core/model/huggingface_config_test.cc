@@ -73,7 +73,8 @@ TEST_CASE("llama is read with grouped heads and scaled rotary embedding") {
           "max_position_embeddings": 131072, "hidden_act": "silu", "tie_word_embeddings": false,
           "rope_scaling": {"factor": 8.0, "rope_type": "llama3"}})");
   CHECK(parameter_count(model) == 8'030'261'248);
-  CHECK(model.seq == 131072);
+  CHECK(model.seq == 8192);
+  CHECK(model.context == 131072);
   CHECK(model.attention.head_dim == 128);
   CHECK(model.attention.rope_theta == 500000.0);
   CHECK(model.norm == NormKind::kRmsNorm);
@@ -190,6 +191,21 @@ TEST_CASE("public models have the parameter counts of their publishers") {
     const Result<ModelSpec> again = parse_model(to_json(*model), "again");
     if (!again.ok()) FAIL(to_string(again.error()));
     CHECK(to_json(*again) == to_json(*model));
+  }
+}
+
+TEST_CASE("a config.json has the sequence of the catalogue's entry, of at most 8,192 tokens") {
+  const std::filesystem::path root(TPSIM_SOURCE_DIR);
+  for (const Counted& one : kCounted) {
+    CAPTURE(one.file);
+    const ModelSpec model = read_model(root / "tests/core/model/configs" / one.file).value();
+    CHECK(model.seq <= 8192);
+    const std::filesystem::path entry = root / "data/models" / one.file;
+    if (std::filesystem::exists(entry)) CHECK(model.seq == read_model(entry).value().seq);
+  }
+  for (const auto& file : std::filesystem::directory_iterator(root / "data/models")) {
+    CAPTURE(file.path());
+    CHECK(read_model(file.path()).value().seq <= 8192);
   }
 }
 

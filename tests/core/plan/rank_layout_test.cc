@@ -89,6 +89,7 @@ TEST_CASE("a rank's position in a group is its index among the members") {
       for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
         const auto members = group_members(plan, kind, rank);
         const GroupPosition position = group_position(plan, kind, rank);
+        if (position.size > 1) CHECK(group_size(plan, kind) == position.size);
         CHECK(members.at(static_cast<std::size_t>(position.index)) == rank);
         CHECK(position.size == static_cast<std::int64_t>(members.size()));
       }

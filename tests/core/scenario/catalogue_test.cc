@@ -180,6 +180,23 @@ TEST_CASE("an unknown public name is refused with the nearest ones, not as a mis
   CHECK(kShipped.load_model("no/such/folder").error().where == "no/such/folder");
 }
 
+TEST_CASE("an unknown public name is answered by the nearest entry or family, and config.json") {
+  for (const auto& [called, nearest] :
+       {std::pair{"google/gemma-3-4b-it", "gemma-3-27b and models of the family gemma3_text"},
+        std::pair{"EleutherAI/pythia-6.9b", "models of the family gpt_neox"},
+        std::pair{"allenai/OLMo-2-1124-7B", "models of the family olmo2"},
+        std::pair{"mosaicml/mpt-7b", "models of the family mpt"},
+        std::pair{"google/flan-t5-xl", "the family t5, not supported: it has an encoder"}}) {
+    CAPTURE(called);
+    const Error error = kShipped.load_model(called).error();
+    CHECK(error.message == std::string("unknown model '") + called + "'");
+    CHECK_THAT(error.hint, Catch::StartsWith(std::string("nearest: ") + nearest) &&
+                               Catch::Contains(std::string(called) + "/raw/main/config.json"));
+  }
+  const Error error = kShipped.load_model("some/thing").error();
+  CHECK_THAT(error.hint, Catch::StartsWith("tpsim show families"));
+}
+
 TEST_CASE("every shape that the names of the hub refer to is in the catalogue") {
   const auto root = read_json_file(kShipped.directory() / "hub" / "names.json");
   REQUIRE(root.ok());

@@ -23,7 +23,8 @@ static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 36);
 static_assert(field_count<CalibrationFacts>() == 7);
-static_assert(field_count<TrainingOptions>() == 15);
+static_assert(field_count<TrainingOptions>() == 16);
+static_assert(field_count<Finetune>() == 11);
 static_assert(field_count<HostCost>() == 15);
 static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
               field_count<HostCost>());
@@ -36,7 +37,7 @@ static_assert(field_count<MachineFacts>() == 3);
 static_assert(field_count<DeviceFacts>() == 13);
 static_assert(field_count<DeviceModel>() == 15);
 static_assert(field_count<AttentionSpeeds>() == 4);
-static_assert(field_count<SoftwareParts>() == 33);
+static_assert(field_count<SoftwareParts>() == 34);
 static_assert(field_count<MatmulTuning>() == 9);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
@@ -140,7 +141,18 @@ StackSpec odd_stack() {
                     .clip_gradients = false,
                     .logits_dtype = LogitsDtype::kFloat32,
                     .online_loss = true,
-                    .pipeline_sends = PipelineSends::kWhole};
+                    .pipeline_sends = PipelineSends::kWhole,
+                    .finetune = {.adapts = true,
+                                 .rank = 12,
+                                 .alpha = 5,
+                                 .dropout = 7,
+                                 .targets = 5,
+                                 .scaling = LoraScaling::kRankStabilized,
+                                 .dtype = LoraDtype::kFloat32,
+                                 .kernel = LoraKernel::kTorch,
+                                 .base = BaseDtype::kInt8,
+                                 .double_quantization = false,
+                                 .trained = 4}};
   stack.host = {.per_op = Seconds(kThird * 1e-6),
                 .per_block_op = Seconds(31e-6),
                 .per_collective = Seconds(2e-6),
@@ -156,9 +168,11 @@ StackSpec odd_stack() {
                 .per_step = Seconds(12),
                 .blocking_op = Seconds(3e-6),
                 .blocking_collective = Seconds(4e-4)};
-  // Sets every part to its last value. data_parallel_sync must agree with the training options
-  // above.
-  for (const PartRow& row : part_rows()) row.set(stack, row.words.back().value);
+  // Sets every part with words to its last one. data_parallel_sync must agree with the training
+  // options above.
+  for (const PartRow& row : part_rows()) {
+    if (!row.words.empty()) row.set(stack, row.words.back().value);
+  }
   row_of(StackPart::kShardGroup).set(stack, 16);
   row_of(StackPart::kExpertLoad).set(stack, 1234);
   row_of(StackPart::kExpertCapacity).set(stack, 1500);
@@ -172,8 +186,8 @@ StackSpec odd_stack() {
   stack.default_zero = 2;
   stack.sequence_parallel = true;
   stack.spread_gpus = "gpu,odd";
-  stack.other_gpus_faster = 0.03;
-  stack.other_gpus_slower = 0.21;
+  stack.spread_programs = "a program, another";
+  stack.other_runs = 0.31;
   stack.gradient_dtype = DType::kBFloat16;
   stack.deepspeed_engine = true;
   stack.memory = {.context = Bytes(1.2 * kGiB),

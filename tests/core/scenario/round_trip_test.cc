@@ -108,6 +108,7 @@ TEST_CASE("files with the former names of keys are still read") {
                                     {"default_zero", "zero"},
                                     {"requantizes_in_backward", "rounds_anew"},
                                     {"quantizes_inside_gemm", "rounds_in_products"},
+                                    {"other_runs", "other_gpus_slower"},
                                     {"uncalibrated_overhead", "unmodelled"}}) {
     INFO(former);
     CHECK(to_json(parse_stack(with_former(stack, key, former), "old.json").value()) == stack);

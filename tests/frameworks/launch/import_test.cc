@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <utility>
 
+#include "core/scenario/catalogue.h"
 #include "frameworks/launch/launch_files.h"
 #include "tests/frameworks/launch/launch_plans.h"
 
@@ -109,6 +110,71 @@ TEST_CASE("NeMo's files name a precision recipe only if all of its fields are th
   CHECK(test::holds_line(yaml(Precision::kFp8Current, true), "fp8_recipe: tensorwise"));
   llama.plan.gradient_dtype = DType::kBFloat16;
   CHECK(test::holds_line(yaml(Precision::kNone, false), "grad_reduce_in_fp32: false"));
+}
+
+TEST_CASE("graphs of the whole step switch NeMo's check of the loss off, as Megatron's") {
+  PlanFile llama = llama_file();
+  llama.parts[StackPart::kCudaGraphs] = kGraphsOfStep;
+  const auto nemo = export_plan(LaunchStack::kNemo, llama, 8).value();
+  CHECK_THAT(nemo.back().text,
+             Catch::Contains("rerun_state_machine:\n  check_for_nan_in_loss: false\n"));
+  CHECK(import_plan(LaunchStack::kNemo, nemo, llama.model)->parts.at(StackPart::kCudaGraphs) ==
+        kGraphsOfStep);
+  CHECK(test::holds_line(export_plan(LaunchStack::kMegatronLm, llama, 8)->front().text,
+                         "--no-check-for-nan-in-loss-and-grad"));
+}
+
+TEST_CASE("graphs of recomputed modules with dropout are refused") {
+  PlanFile llama = llama_file();
+  llama.plan.recompute = Recompute::kSelective;
+  llama.plan.attention = AttentionKind::kUnfused;  // flash attention has no dropout here
+  llama.parts[StackPart::kRecomputeModules] = bit(RecomputeModule::kCoreAttention);
+  const auto is_refused = [&](LaunchStack stack, std::int64_t graphs, double dropout) {
+    llama.parts[StackPart::kCudaGraphs] = graphs;
+    llama.model.attention_dropout = dropout;
+    const auto files = export_plan(stack, llama, 8);
+    return !files.ok() && to_string(files.error()).find("dropout") != std::string::npos;
+  };
+  for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+    for (const std::int64_t graphs : {bit(GraphScope::kAttention), kGraphsOfStep}) {
+      CHECK(is_refused(stack, graphs, 0.1));
+      CHECK_FALSE(is_refused(stack, graphs, 0));
+    }
+    CHECK_FALSE(is_refused(stack, bit(GraphScope::kMlp), 0.1));
+    CHECK_FALSE(is_refused(stack, 0, 0.1));
+  }
+}
+
+TEST_CASE("16-bit moments are not written for Muon, whose optimizer has none") {
+  PlanFile llama = llama_file();
+  llama.plan.zero = 1;
+  llama.parts[StackPart::kOptimizerDtype] = static_cast<std::int64_t>(DType::kBFloat16);
+  CHECK(export_plan(LaunchStack::kMegatronLm, llama, 8).ok());
+  llama.parts[StackPart::kOptimizerKind] = static_cast<std::int64_t>(OptimizerKind::kMuon);
+  for (const LaunchStack stack : {LaunchStack::kMegatronLm, LaunchStack::kNemo}) {
+    CHECK_THAT(export_plan(stack, llama, 8).error().message, Catch::Contains("Muon"));
+  }
+}
+
+TEST_CASE("delayed weight gradients are written only with the overlap that they need") {
+  PlanFile file = llama_file();
+  file.model = Catalogue::open()->load_model("mixtral-8x7b").value();
+  file.plan = {};
+  file.plan.degrees = {.tp = 1, .pp = 1, .dp = 8};
+  file.plan.degrees.ep = 8;
+  file.plan.zero = 1;
+  file.plan.recompute = Recompute::kNone;
+  file.plan.attention = AttentionKind::kFlash;
+  file.plan.stage_layers = {file.model.layers};
+  file.plan.global_batch = 64;
+  file.parts = {{StackPart::kDispatcher, static_cast<std::int64_t>(Dispatcher::kAllToAll)},
+                {StackPart::kDelayWgrad, 1}};
+  for (const bool overlaps : {false, true}) {
+    file.parts[StackPart::kEpOverlap] = overlaps ? 1 : 0;
+    const auto files = export_plan(LaunchStack::kMegatronLm, file, 8);
+    if (!files.ok()) FAIL(to_string(files.error()));
+    CHECK(test::holds_line(files->front().text, "--delay-wgrad-compute") == overlaps);
+  }
 }
 
 TEST_CASE("options outside of the plan are listed, and unsupported plans are refused") {

@@ -39,14 +39,14 @@ TEST_CASE("ms-swift's commands give plans of the Trainer or of Megatron") {
   CHECK(pairs.plan.offload == Offload::kOptimizer);
 }
 
-TEST_CASE("adapters are refused in one sentence, by default too") {
-  const auto plan = import_named("swift_lora.sh", beside(8));
-  REQUIRE_FALSE(plan.ok());
-  CHECK(plan.error().message ==
-        "trains adapters or a part of the weights: tuner_type: lora (the default)");
-  CHECK(plan.error().hint == kAllWeights);
+TEST_CASE("ms-swift trains LoRA by default, and other tuners are refused in one sentence") {
+  const ImportedPlan plan = plan_of("swift_lora.sh", beside(8));
+  const auto part = [&](StackPart which) { return text_of(row_of(which), plan.parts.at(which)); };
+  CHECK(part(StackPart::kFinetune) == "lora");
+  CHECK(part(StackPart::kLoraRank) == "8");
+  CHECK(part(StackPart::kLoraDropout) == "5");
   const auto trainer = import_text("lora.yaml",
-                                   "model_name_or_path: of-nobody\nfinetuning_type: lora\n"
+                                   "model_name_or_path: of-nobody\nfinetuning_type: oft\n"
                                    "lora_rank: 8\nlora_target: all\nof_next_year: 3\n",
                                    beside());
   REQUIRE_FALSE(trainer.ok());
@@ -100,11 +100,12 @@ TEST_CASE("slime's model is read from a sourced file") {
   CHECK(plan.plan.zero == 1);
   CHECK(plan.plan.micro_batch == 2);
   CHECK(plan.plan.global_batch == 256);
-  ImportInputs alone = beside();
-  alone.open = {};
-  const auto missing = import_named("slime.sh", alone);
+  std::string text = read_file(kFiles / "slime.sh", 1 << 20).value();
+  const std::string sourced = "models/words-8b.sh";
+  text.replace(text.find(sourced), sourced.size(), "models/none.sh");
+  const auto missing = import_text("slime.sh", text, beside());
   REQUIRE_FALSE(missing.ok());
-  CHECK_THAT(missing.error().message, Catch::Contains("words-8b.sh"));
+  CHECK_THAT(missing.error().message, Catch::Contains("none.sh"));
 }
 
 TEST_CASE("Primus presets that are missing are replaced by the catalogue and defaults") {
@@ -156,7 +157,11 @@ TEST_CASE("torchtune's weights have no fp32 copy") {
         static_cast<std::int64_t>(MasterWeights::kNone));
   std::string lora = read_file(kFiles / "torchtune.yaml", 1 << 20).value();
   lora.replace(lora.find("llama3_1_8b"), 0, "lora_");
-  CHECK_FALSE(import_text("torchtune.yaml", lora, beside(8)).ok());
+  lora += "\nmodel.lora_rank: 8\nmodel.apply_lora_to_mlp: true\n";
+  const auto tuned = import_text("torchtune.yaml", lora, beside(8));
+  REQUIRE(tuned.ok());
+  CHECK(tuned->parts.at(StackPart::kFinetune) == static_cast<std::int64_t>(FinetuneMethod::kLora));
+  CHECK(tuned->parts.at(StackPart::kLoraTargets) == kMlpTargets);
 }
 
 TEST_CASE("MLPerf's submissions are variables of the environment") {
@@ -283,6 +288,24 @@ TEST_CASE("every row of a program's table has an effect") {
       for (const ProgramSetting& row : rows) CHECK_FALSE((row.key.empty() || row.becomes.empty()));
     }
   }
+}
+
+TEST_CASE("FlagScale's sections hold Megatron's arguments, and an experiment selects a file") {
+  const std::string train = read_file(kFiles / "train/flagscale.yaml", 1 << 20).value();
+  const auto alone = import_text("train.yaml", train, beside(64));
+  if (!alone.ok()) FAIL(to_string(alone.error()));
+  CHECK(alone->plan.degrees == ParallelDegrees{.tp = 4, .pp = 2, .dp = 8});
+  CHECK(alone->model.ffn_hidden == 11008);  // 256 x ceil(8 / 3 x 4096 / 256)
+  CHECK(alone->model.vocab == 32000);
+  const auto experiment = import_text(
+      "experiment.yaml",
+      "defaults:\n  - _self_\n  - train: flagscale\nexperiment:\n  exp_name: x\n  task:\n"
+      "    type: train\n    backend: megatron\n  runner:\n    nnodes: 8\n    nproc_per_node: 8\n"
+      "  envs:\n    PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True\n",
+      beside());
+  if (!experiment.ok()) FAIL(to_string(experiment.error()));
+  CHECK(experiment->plan == alone->plan);
+  CHECK(experiment->parts.at(StackPart::kExpandableSegments) == 1);
 }
 
 }  // namespace tpsim

@@ -9,7 +9,7 @@
 #include "core/base/files.h"
 #include "core/plan/pipeline_layout.h"
 #include "formats/shell_script.h"
-#include "formats/shell_words.h"
+#include "formats/unset_marks.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/launch_files.h"
 
@@ -34,8 +34,11 @@ bool names(const ImportedPlan& plan, const std::string& option) {
   return std::find(plan.outside.begin(), plan.outside.end(), option) != plan.outside.end();
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  return read_shell_script(text, "it.sh").value().commands.back().words;
+// Words and environment of the command in a text that is read without bash.
+ShellCommand plain_command(const std::string& text) {
+  const auto script = read_plain_script(text);
+  REQUIRE(script.has_value());
+  return script->commands.empty() ? ShellCommand{} : script->commands.front();
 }
 
 }  // namespace
@@ -122,7 +125,7 @@ TEST_CASE("a job is read with the DeepSpeed JSON that it writes") {
   CHECK(sharded->plan.zero == 2);
   CHECK(sharded->plan.attention == AttentionKind::kFlash);
   CHECK(sharded->model.norm == NormKind::kRmsNorm);
-  CHECK(sharded->stack == "megatron-deepspeed");
+  CHECK(sharded->stack == "megatron-deepspeed-2023");
 }
 
 TEST_CASE("a log's block of arguments gives a plan") {
@@ -173,24 +176,47 @@ TEST_CASE("unset variables of a script are named, with the option that sets them
   CHECK(imported(LaunchStack::kMegatronLm, file, size)->plan.degrees.dp == 8);
 }
 
-TEST_CASE("words are expanded as in a shell") {
+TEST_CASE("a command of plain words is read without bash, any other text is a script") {
   using Words = std::vector<std::string>;
-  CHECK(words_of("A=(x 'y z')\nrun \"${A[@]}\"") == Words{"run", "x", "y z"});
-  CHECK(words_of("A='y z'\nrun $A \"$A\" '$A'") == Words{"run", "y", "z", "y z", "$A"});
-  CHECK(words_of("run ${A:-b}${C:+d} ${N:=4} $N") == Words{"run", "b", "4", "4"});
-  CHECK(words_of("TP=4\nrun $((TP * (2 + 1) - 2)) $[TP]").at(1) == "10");
-  CHECK(words_of("A=(a)\nA+=(b \\\n c)  # d\nrun ${A[*]}") == Words{"run", "a", "b", "c"});
-  CHECK(words_of("X=1\nX+=2\nrun $X") == Words{"run", "12"});
-  CHECK(words_of("read -r -d '' CMD <<'E'\nrun $A\nE\neval $CMD") ==
-        Words{"run", std::string(1, kUnset) + "$A"});
-  CHECK(words_of("f() { run $1; }\nf 7") == Words{"run", "7"});
-  CHECK(words_of("if [ -f x ]; then run a; else run b; fi\nrun c") == Words{"run", "c"});
-  CHECK(words_of("[[ 2 -gt 1 && a == a ]] && run yes").back() == "yes");
-  CHECK(words_of("D=BF16\nrun ${D,,}") == Words{"run", "bf16"});
-  CHECK_FALSE(read_shell_script("A=(a\n", "it.sh").ok());
-  const auto open = read_shell_script("a\nrun \"b\n", "it.sh");
-  REQUIRE_FALSE(open.ok());
-  CHECK(open.error().where == "it.sh:2");
+  CHECK(plain_command("# a\nrun --a 'x y' \"z\" \\\n  --b=c '[1]*12' # d\n").words ==
+        Words{"run", "--a", "x y", "z", "--b=c", "[1]*12"});
+  CHECK(plain_command("N=8 A='b c' run it.py\n").environment.at("A") == "b c");
+  const auto options = read_plain_script("export N=4\nARGS=(\n  --tp 2 # c\n  '--x=y z'\n)\n");
+  REQUIRE(options.has_value());
+  CHECK(options->commands.empty());
+  CHECK(options->variables.back().values == Words{"--tp", "2", "--x=y z"});
+  for (const char* text :
+       {"run $A",       "run \"$A\"", "run `a`",       "run a; run b", "run a && run b",
+        "run a\nrun b", "run a > b",  "run a | tee b", "for i in a",   "if a",
+        "source a.sh",  "bash a.sh",  "./a.sh",        "run [1]*12",   "run ~/a",
+        "run {a,b}",    "A=(a",       "run 'a",        "set -e",       "#SBATCH --nodes=2\nrun a",
+        "export A",     "run a &",    "exec run a",    "cd a",         "A=$B",
+        "run \\$a"}) {
+    INFO(text);
+    CHECK_FALSE(read_plain_script(text).has_value());
+  }
+  ImportInputs inputs;
+  inputs.runs_scripts = false;
+  CHECK(read_launch_command({"it.sh", "torchrun it.py --a 1\n"}, inputs).ok());
+  const auto refused = read_launch_command({"it.sh", "torchrun it.py --a $B\n"}, inputs);
+  REQUIRE_FALSE(refused.ok());
+  CHECK_THAT(refused.error().message, Catch::Contains("is a script: tpsim import needs bash"));
+}
+
+TEST_CASE("unknown values are named, and taken out of words") {
+  const std::string variable = std::string(1, kUnset) + "$A";
+  const std::string output = std::string(2, kUnset) + "$(a b.py)" + kUnsetEnd;
+  CHECK(unset_name("x/" + variable + "/y") == "$A");
+  CHECK(unset_name(output) == "$(a b.py)");
+  CHECK_FALSE(unset_name("x").has_value());
+  CHECK(without_marks("x/" + output) == "x/$(a b.py)");
+  CHECK(is_unset_word(variable));
+  CHECK_FALSE(is_unset_word(variable + "/y"));
+  CHECK(may_be_words(output));
+  CHECK_FALSE(may_be_words(variable));
+  CHECK_FALSE(may_be_words(std::string(2, kUnset) + "$(hostname)" + kUnsetEnd));
+  CHECK(unset_remedy("$A") == "--set A=VALUE");
+  CHECK(unset_remedy("$(a b.py)") == "--answer 'a b.py=TEXT'");
 }
 
 TEST_CASE("pipeline layouts are read in every spelling") {
@@ -221,50 +247,31 @@ TEST_CASE("pipeline layouts are read in every spelling") {
   CHECK_FALSE(stages("--num-layers-per-virtual-pipeline-stage 3").ok());
 }
 
-TEST_CASE("scripts with recursive eval terminate, and so do files with endless options") {
-  const std::string eval = "X='run $A; eval \"$X\"; eval \"$X\"; eval \"$X\"'\nA=a\neval \"$X\"\n";
-  CHECK(read_shell_script(eval, "it.sh").ok());
-  std::string doubled = "A=aaaaaaaaaaaaaaaa\n";
-  for (int i = 0; i < 64; ++i) doubled += "A=$A$A\nB+=($A $A)\n";
-  CHECK(read_shell_script(doubled + "run $A ${B[@]}\n", "it.sh").ok());
-  std::string stars = "case aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa in ";
-  for (int i = 0; i < 30; ++i) stars += "*a";
-  CHECK(read_shell_script(stars + "b) run ;; esac\n", "it.sh").ok());
+TEST_CASE("scripts without end and files with endless options are errors") {
+  const auto eval = read_launch_command({"it.sh", "X='eval \"$X\"; eval \"$X\"'\neval \"$X\"\n"});
+  CHECK_FALSE(eval.ok());
   std::string options = "run.py";
   for (int i = 0; i < 50000; ++i) options += fmt::format(" --x{}", i);
   CHECK_FALSE(read_launch_command({"it.sh", options}).ok());
 }
 
 TEST_CASE("a script that the script writes runs with the launcher before it") {
-  const auto shell = read_shell_script(
-      "TP=4\n"
-      "work=$(cat <<- EOM\n  sleep 3 ;\n  numactl --membind=\\$((RANK/2)) \\\n"
-      "  python train.py --tp $TP --rank \\$RANK\nEOM\n)\n"
-      "echo \"$work\" > work.sh\ntorchrun --nnodes 2 --no-python bash work.sh 2>&1 | tee log\n",
-      "launch.sh", {{"RANK", "0"}}, {});
-  REQUIRE(shell.ok());
-  const auto& commands = shell->commands;
-  const auto runs = std::find_if(commands.begin(), commands.end(), [](const ShellCommand& one) {
-    return std::find(one.words.begin(), one.words.end(), "train.py") != one.words.end();
-  });
-  REQUIRE(runs != commands.end());
-  CHECK(runs->words == std::vector<std::string>{"torchrun", "--nnodes", "2", "--no-python",
-                                                "numactl", "--membind=0", "python", "train.py",
-                                                "--tp", "4", "--rank", "0"});
-}
-
-TEST_CASE("expr and echo in substitutions are run") {
-  CHECK(words_of("N=8\npython a.py --steps $(expr 32 / $N / 2)\n").back() == "2");
-  CHECK(words_of("N=8\npython a.py --steps `expr $N \\* 2`\n").back() == "16");
-  CHECK(words_of("A=\"x y\"\npython a.py --name \"$(echo $A)\"\n").back() == "x y");
-  CHECK(unset_name(words_of("python a.py --steps $(expr 32 / $NODES)\n").back()).has_value());
-}
-
-TEST_CASE("the number before a redirection is not an argument") {
-  CHECK(words_of("python train.py --tp 4 --sequence-parallel 2>&1 | tee log\n") ==
-        std::vector<std::string>{"tee", "log"});
-  CHECK(words_of("python train.py --bf16 2>&1\n").back() == "--bf16");
-  CHECK(words_of("python train.py --tp 4 > log\n").back() == "4");
+  const auto command = read_launch_command(
+      {"launch.sh",
+       "TP=4\n"
+       "work=$(cat <<- EOM\n  sleep 3 ;\n  numactl --membind=\\$((RANK/2)) \\\n"
+       "  python train.py --tp $TP --rank \\$RANK\nEOM\n)\n"
+       "echo \"$work\" > work.sh\ntorchrun --nnodes 2 --no-python bash work.sh 2>&1 | tee log\n",
+       "their/launch.sh"},
+      [] {
+        ImportInputs inputs;
+        inputs.given["RANK"] = "0";
+        return inputs;
+      }());
+  REQUIRE(command.ok());
+  CHECK(command->launcher == std::vector<std::string>{"torchrun", "--nnodes", "2", "--no-python",
+                                                      "numactl", "--membind=0", "python"});
+  CHECK(command->words == std::vector<std::string>{"--tp", "4", "--rank", "0"});
 }
 
 TEST_CASE("a table of learned positions may have more rows than the sequence has tokens") {
@@ -288,17 +295,11 @@ TEST_CASE("a variable that the script leaves empty for the user is named") {
   CHECK_THAT(stopped.error().hint, Catch::Contains("--set IMAGE=VALUE"));
 }
 
-TEST_CASE("quotes inside of backticks do not end the outer string") {
-  CHECK(words_of("A=\" --lr `bc <<< \"scale=3; $1/10\"` --bf16 \"\npython a.py $A --seed 1\n")
-            .back() == "1");
-  CHECK_FALSE(read_shell_script("A=\"x `y\"\n", "it.sh").ok());
-}
-
-TEST_CASE("the name of a started script may be in quotes") {
+TEST_CASE("a started script that does not exist is named") {
   const auto outer =
       imported(LaunchStack::kMegatronLm, {"run.sh", "exec bash \"${HERE}/train.sh\" \"$@\"\n"});
   REQUIRE_FALSE(outer.ok());
-  CHECK_THAT(outer.error().hint, Catch::Contains("the script starts ${HERE}/train.sh"));
+  CHECK_THAT(outer.error().message, Catch::Contains("it needs /train.sh, which does not exist"));
 }
 
 }  // namespace tpsim

@@ -88,21 +88,20 @@ TEST_CASE("expert layouts are exported to Megatron and come back, with their dis
       CHECK(read->parts.at(part) == value);
     }
   }
-  // In Megatron unfused permute of hidden slices is a dispatcher type, alltoall_seq.
+  // Earlier versions had another dispatcher, whose unfused permute moves hidden slices.
   PlanFile seq = file_of(model, plan);
   seq.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kAllToAll);
-  seq.parts[StackPart::kPermute] = static_cast<std::int64_t>(PermuteKernel::kUnfusedSeq);
-  const auto sliced = export_plan(LaunchStack::kMegatronLm, seq, 4);
+  seq.parts[StackPart::kPermute] = static_cast<std::int64_t>(PermuteKernel::kUnfused);
+  auto sliced = export_plan(LaunchStack::kMegatronLm, seq, 4);
   REQUIRE(sliced.ok());
-  CHECK(holds_line(sliced->front().text, "--moe-token-dispatcher-type alltoall_seq"));
+  std::string& text = sliced->front().text;
+  text.insert(text.find("alltoall") + 8, "_seq");
   ImportInputs of_model;
   of_model.model = model;
   const auto back = import_plan(LaunchStack::kMegatronLm, *sliced, of_model);
   REQUIRE(back.ok());
-  for (const auto& [part, value] : seq.parts) CHECK(back->parts.at(part) == value);
-  seq.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
-  CHECK_THAT(export_plan(LaunchStack::kMegatronLm, seq, 4).error().message,
-             Catch::Contains("the deepep dispatcher does not support permute unfused_seq"));
+  CHECK(back->parts.at(StackPart::kPermute) ==
+        static_cast<std::int64_t>(PermuteKernel::kUnfusedSeq));
   PlanFile padded = file_of(model, plan);
   padded.model.experts.dropless = false;
   padded.parts[StackPart::kDispatcher] = static_cast<std::int64_t>(Dispatcher::kDeepEp);
@@ -144,6 +143,17 @@ TEST_CASE("CUDA graphs of experts are written only for experts of a fixed size")
   ModelSpec dense = model;
   dense.experts = {};
   CHECK(holds_line(exported(dense, "attn,moe_router"), "--cuda-graph-scope attn"));
+  PlanFile growing = file_of(dense, test::plan_of(dense, {.tp = 1, .dp = 4}, 4));
+  growing.plan.zero = 1;
+  growing.plan.recompute = Recompute::kNone;
+  growing.parts[StackPart::kCudaGraphs] = bit(GraphScope::kAttention);
+  growing.parts[StackPart::kExpandableSegments] = 1;
+  CHECK_THAT(export_plan(LaunchStack::kMegatronLm, growing, 4)->front().text,
+             Catch::Contains("export NCCL_GRAPH_REGISTER=0"));
+  growing.parts[StackPart::kRecomputeModules] = bit(RecomputeModule::kLatentUp);
+  growing.plan.recompute = Recompute::kSelective;
+  CHECK_THAT(export_plan(LaunchStack::kMegatronLm, growing, 4).error().message,
+             Catch::Contains("recompute of mla_up_proj without latent attention"));
   CHECK(holds_line(exported(model, "attn,moe"), "--cuda-graph-scope attn moe"));
   PlanFile whole = file_of(model, test::plan_of(model, {.tp = 1, .dp = 4}, 4));
   whole.plan.zero = 1;
@@ -206,6 +216,36 @@ TEST_CASE("features of recent models are exported to Megatron-LM and come back")
     // Import for another model is refused.
     CHECK_FALSE(import_plan(LaunchStack::kMegatronLm, *files, test::small_llama()).ok());
     CHECK_FALSE(export_plan(LaunchStack::kTorchTitan, file_of(model, plan), 8).ok());
+  }
+}
+
+TEST_CASE("a script that states windows, latents or clamped experts describes the model") {
+  // Without the file's line about the model, its options alone describe the same layers.
+  for (const char* name : {"mistral-7b-v0.1", "deepseek-v3", "gpt-oss-20b", "glm-4.5"}) {
+    INFO(name);
+    const std::filesystem::path folder =
+        std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/core/model/configs";
+    ModelSpec model = read_model(folder / (std::string(name) + ".json")).value();
+    model.seq = 4096;
+    model.vocab_multiple = 128;
+    model.ends.prediction_layers = 0;
+    Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 8}, 8);
+    plan.stage_layers = {model.layers};
+    plan.zero = 1;
+    const auto files = export_plan(LaunchStack::kMegatronLm, file_of(model, plan), 8);
+    if (!files.ok()) FAIL(to_string(files.error()));
+    const auto read = import_plan(LaunchStack::kMegatronLm, *files, ImportInputs{});
+    if (!read.ok()) FAIL(to_string(read.error()));
+    CHECK(read->plan == plan);
+    CHECK(parameter_count(read->model) == parameter_count(model));
+    for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+      const BlockShape said = block_of_kind(read->model, block_kind(read->model, layer));
+      const BlockShape own = block_of_kind(model, block_kind(model, layer));
+      CHECK(said.attention.window == own.attention.window);
+      CHECK(said.attention.latent == own.attention.latent);
+      CHECK(said.attention.score.sinks == own.attention.score.sinks);
+      CHECK(said.experts.bias == own.experts.bias);
+    }
   }
 }
 

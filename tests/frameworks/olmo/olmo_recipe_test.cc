@@ -142,7 +142,7 @@ TEST_CASE("OLMo-core's activation checkpointing of modules and blocks is read") 
 TEST_CASE("settings of OLMo-core that tpsim does not model are refused or unknown by name") {
   CHECK_THAT(error_of(imported(changed({{R"("lr": 0.001)", R"("lr": 0.001)"},
                                         {"adamw.SkipStepAdamWConfig", "lion.LionConfig"}}))),
-             Catch::Contains("AdamW with moments in fp32 or bf16"));
+             Catch::Contains("tpsim models AdamW, also with moments"));
   CHECK_THAT(error_of(imported(changed({{R"("name": "default")", R"("name": "normalized")"}}))),
              Catch::Contains("nGPT is not modelled"));
   CHECK_THAT(error_of(imported(changed({{R"("compile_model")", R"("odd": 3, "compile_model")"}}))),

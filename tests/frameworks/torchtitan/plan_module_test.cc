@@ -1,8 +1,11 @@
 // Settings that torchtitan's options do not state are in a module that the script writes.
 #include "frameworks/torchtitan/plan_module.h"
 
+#include <fmt/format.h>
+
 #include <catch2/catch.hpp>
 #include <string>
+#include <utility>
 
 #include "frameworks/launch/launch_files.h"
 #include "tests/frameworks/launch/export_bases.h"
@@ -46,6 +49,29 @@ TEST_CASE("a torchtitan script whose options state the plan has no module") {
   REQUIRE(files.ok());
   CHECK(plan_module_in(files->front().text).empty());
   CHECK_THAT(files->front().text, !Catch::Contains("--module"));
+}
+
+TEST_CASE("the module sets the attention backend of a stated kernel") {
+  for (const auto& [kernel, backend] :
+       {std::pair{AttentionKernel::kFlex, "flex"}, std::pair{AttentionKernel::kFlash3, "varlen"}}) {
+    PartValues parts = dispatched_by(Dispatcher::kHybridEp);
+    parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(kernel);
+    const auto files = files_of("precision=mxfp8", parts);
+    REQUIRE(files.ok());
+    CHECK_THAT(files->front().text,
+               Catch::Contains(fmt::format("--config {}_hybridep_mxfp8", backend)));
+    const auto read = import_plan(LaunchStack::kTorchTitan, *files,
+                                  test::exported_of(kMixture, "", {}).file.model);
+    REQUIRE(read.ok());
+    CHECK(read->parts.at(StackPart::kAttentionKernel) == parts.at(StackPart::kAttentionKernel));
+  }
+}
+
+TEST_CASE("varlen attention with context parallelism is refused") {
+  const PartValues varlen = {
+      {StackPart::kAttentionKernel, static_cast<std::int64_t>(AttentionKernel::kFlash3)}};
+  CHECK_THAT(files_of("dp=4,cp=2,ep=8", varlen).error().message,
+             Catch::Contains("flash3 with context or pipeline parallelism"));
 }
 
 TEST_CASE("combinations of precision and dispatcher that torchtitan lacks are refused") {

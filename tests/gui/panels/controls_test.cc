@@ -9,6 +9,18 @@
 #include "tests/gui/painted_texts.h"
 
 namespace tpsim::gui {
+namespace {
+
+// Returns the number of painted texts that contain the part, without spaces.
+std::int64_t painted_with(std::string_view part) {
+  const std::vector<PaintedText> texts = painted_texts();
+  return std::count_if(texts.begin(), texts.end(), [&](const PaintedText& one) {
+    return one.text.find(part) != std::string::npos;
+  });
+}
+
+}  // namespace
+
 TEST_CASE("no panel paints a text that its cell clips, at any size") {
   for (const auto& [width, height] : {std::pair(640, 480), std::pair(800, 600), std::pair(900, 700),
                                       std::pair(1280, 800), std::pair(2560, 1440)}) {
@@ -42,6 +54,27 @@ TEST_CASE("a narrow table names the columns that it hides") {
     INFO(column);
     CHECK(items.contains(column));
   }
+}
+
+TEST_CASE("hidden columns are counted, and named in a tooltip") {
+  GuiFixture gui(small_state(), 1280, 800);
+  REQUIRE(gui.run("wait") == "");
+  REQUIRE_FALSE(gui.host().session().items().contains("sort by TFLOP/s"));
+  CHECK(painted_with("columnhidden") + painted_with("columnshidden") == 1);
+  REQUIRE(gui.run("move \"count of plans\" 0.5 0.5\nwait 2") == "");
+  CHECK(painted_with("TFLOP/s") > 0);
+}
+
+TEST_CASE("a model's name that is cut is whole in a tooltip") {
+  AppState state = small_state();
+  state.choice.model = "qwen3-next-80b-a3b";
+  state.choice.cluster = "dgx-h100";
+  state.choice.gpus = 8;
+  GuiFixture gui(state, 1280, 800);
+  REQUIRE(gui.run("wait 2") == "");
+  CHECK(painted_with("a3b") == 0);
+  REQUIRE(gui.run("move model 0.5 0.5\nwait 2") == "");
+  CHECK(painted_with("a3b") == 1);
 }
 
 TEST_CASE("a plan outside the axes of the scatter plot has a mark") {

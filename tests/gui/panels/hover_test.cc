@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <sstream>
 
 #include "core/base/numbers.h"
 #include "gui/views/saved_view.h"
+#include "gui/views/span_text.h"
 #include "tests/cli/golden_plans.h"
 #include "tests/cli/typed_answers.h"
 #include "tests/gui/gui_fixture.h"
@@ -66,6 +69,21 @@ std::vector<std::string> expected_lines(const PlanView& view, const TimelineSpan
   return lines;
 }
 
+// Returns the sum of the times of the terms, which are the last lines with a time.
+double sum_of_lines(const std::string& said) {
+  const std::map<std::string, double> units = {
+      {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"min", 60}};
+  std::istringstream lines(said.substr(said.find("\n\n") + 2));
+  double sum = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    double number = 0;
+    std::string unit;
+    if (words >> number >> unit && units.count(unit) == 1) sum += number * units.at(unit);
+  }
+  return sum;
+}
+
 }  // namespace
 
 TEST_CASE("the span under the pointer has the report's term, in every kind of plan") {
@@ -87,11 +105,32 @@ TEST_CASE("the span under the pointer has the report's term, in every kind of pl
       if (kind != SpanKind::kForward && kind != SpanKind::kBackward) continue;
       const std::vector<std::string> lines = expected_lines(*view, *span);
       for (const std::string& line : lines) CHECK_THAT(said, Catch::Contains(line));
-      CHECK(std::count(said.begin(), said.end(), '\n') >=
-            static_cast<std::ptrdiff_t>(lines.size()));
+      CHECK(sum_of_lines(said) ==
+            Approx(to_seconds(span->end - span->begin).value()).epsilon(0.01));
     }
   }
   CHECK(kinds > 30);
+}
+
+TEST_CASE("only tasks that receive inputs have the time of their gather") {
+  PlanFile file = saved(test::golden_plans().front());
+  file.plan.schedule = ScheduleKind::kZbH1;
+  file.plan.sequence_parallel = false;
+  file.plan.micro_batch = 1;
+  file.stack = "reference";
+  AppState state;
+  show_plan(file, state);
+  GuiFixture gui(state);
+  REQUIRE(gui.run("wait 2") == "");
+  REQUIRE(gui.views().a);
+  const PlanView& view = *gui.views().a;
+  if (view.error) FAIL(to_string(*view.error));
+  REQUIRE(view.costs.transfer.gather > Seconds());
+  for (std::uint32_t i = 0; i < view.timeline.spans.size(); ++i) {
+    if (view.timeline.spans[i].kind != SpanKind::kWeightGradient) continue;
+    CHECK_THAT(span_text(view, i), !Catch::Contains("pipeline transfer"));
+  }
+  CHECK(longest_of(view.timeline, SpanKind::kWeightGradient) != nullptr);
 }
 
 }  // namespace tpsim::gui

@@ -34,7 +34,7 @@ TEST_CASE("every plan is a variant of one layout, and the best variant stands fo
   for (const LayoutGroup& group : groups) {
     for (const std::size_t i : group.variants) {
       ++seen[i];
-      CHECK(layout_of(plans[i].plan) == group.key);
+      CHECK(plans[i].plan.degrees == group.key);
       CHECK(plans[group.best].predicted.step <= plans[i].predicted.step);
     }
   }
@@ -120,9 +120,15 @@ TEST_CASE("the answer has the numbers of the prediction and of the campaign") {
   const auto campaign = plan_campaign(*view.scenario, view.plan, request, *assumptions);
   REQUIRE(campaign.ok());
   const double days = campaign->time.wall().value() / 86'400;
-  CHECK(contains(answer.use,
-                 fmt::format("1 T tokens: {:.{}f} days, {} USD.", days, days < 100 ? 1 : 0,
-                             count_text(std::llround(campaign->cost.usd)))));
+  CHECK(contains(answer.cost, fmt::format("1 T tokens: {:.{}f} days, ", days, days < 100 ? 1 : 0)));
+  CHECK(contains(answer.cost, counted_text(campaign->spare_nodes, "spare node")));
+  const RunCost& cost = view.cost;
+  CHECK(cost.usd == campaign->cost.usd);
+  // The interval is as wide as that of the time, and so at most as wide as the step's.
+  CHECK(cost.usd_low < cost.usd);
+  CHECK(cost.usd_high > cost.usd);
+  CHECK(cost.usd_high / cost.usd < 1.001 * (p.step_high / p.step));
+  CHECK(contains(answer.cost, "2 USD/h a GPU, judgement: "));
 }
 
 TEST_CASE("the answer names what is assumed, other layouts, and the cost of not taking the best") {
@@ -139,7 +145,7 @@ TEST_CASE("the answer names what is assumed, other layouts, and the cost of not 
   REQUIRE(gui.run("click \"layout 3\"\nwait") == "");
   answer = answer_of(gui.views());
   CHECK(answer.use.starts_with("Plan A: "));
-  CHECK(contains(answer.use, "Not the best plan: +"));
+  CHECK(contains(answer.others, "Not the best plan: +"));
 }
 
 TEST_CASE("a plan that does not fit is not called the best") {

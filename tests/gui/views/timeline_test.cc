@@ -86,7 +86,7 @@ TEST_CASE("below a pixel a timeline has the colours of its legend and no others"
     const TimelineColors colors{palette_of(theme).span, palette_of(theme).panel};
     std::vector<TimelineRect> rects;
     const double end = to_seconds(timeline->end).value();
-    lay_out_timeline(*timeline, index_of(*timeline), {0, end, 40}, {}, colors, rects);
+    lay_out_timeline(*timeline, index_of(*timeline), {0, end, 40}, {}, colors, {}, rects);
     CHECK(std::any_of(rects.begin(), rects.end(),
                       [](const TimelineRect& rect) { return rect.span == kManySpans; }));
     for (const TimelineRect& rect : rects) {
@@ -95,7 +95,58 @@ TEST_CASE("below a pixel a timeline has the colours of its legend and no others"
   }
 }
 
-TEST_CASE("a merged rectangle has the colour of the kind that takes most of its time") {
+// Returns the area of each color in pixels times lane heights.
+std::map<std::string, double> areas_of(const std::vector<TimelineRect>& rects) {
+  std::map<std::string, double> areas;
+  for (const TimelineRect& rect : rects) {
+    areas[hex(rect.color)] +=
+        static_cast<double>(rect.right - rect.left) * static_cast<double>(rect.bottom - rect.top);
+  }
+  return areas;
+}
+
+TEST_CASE("the area of a kind in a timeline is its time, at any zoom and height") {
+  const Scenario scenario = scenario_of("bloom-7b1");
+  Plan narrow = plan_of(1, 2, 8, 1);
+  narrow.micro_batch = 1;
+  narrow.global_batch = 4096;
+  const TimelineColors colors{palette_of(Theme::kLight).span, palette_of(Theme::kLight).panel};
+  for (const Plan& plan : {plan_of(2, 4, 2, 1), narrow}) {
+    const auto timeline = simulate_timeline(scenario, plan);
+    REQUIRE(timeline.ok());
+    const TimelineIndex index = index_of(*timeline);
+    const double end = to_seconds(timeline->end).value();
+    for (const TimelineWindow window : {TimelineWindow{0, end, 40}, TimelineWindow{0, end, 997},
+                                        TimelineWindow{end / 3, end / 2, 640}}) {
+      std::map<std::string, double> times;
+      double all = 0;
+      for (const TimelineSpan& span : timeline->spans) {
+        const double left = std::max(to_seconds(span.begin).value(), window.begin);
+        const double right = std::min(to_seconds(span.end).value(), window.end);
+        if (right <= left) continue;
+        times[hex(colors.span[static_cast<std::size_t>(span.kind)])] +=
+            window.x_of(right) - window.x_of(left);
+        all += window.x_of(right) - window.x_of(left);
+      }
+      for (const int rows : {0, 3, 20}) {
+        INFO(window.width << " pixels, " << rows << " rows");
+        std::vector<TimelineRect> rects;
+        lay_out_timeline(*timeline, index, window, {}, colors, {rows, rows}, rects);
+        auto areas = areas_of(rects);
+        for (const auto& [color, time] : times) {
+          CHECK(areas[color] == Approx(time).margin(rows == 0 ? 1e-3 * all : 0.01 * all));
+        }
+        for (std::size_t i = 1; i < rects.size(); ++i) {
+          const TimelineRect &one = rects[i - 1], &next = rects[i];
+          if (one.lane != next.lane) continue;
+          CHECK((next.left >= one.right - 1e-3F || next.top >= one.bottom - 1e-6F));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("highlighted spans keep their colour below a pixel, the others fade") {
   Timeline timeline;
   timeline.end = 1000;
   for (Picoseconds at = 0; at < 1000; at += 10) {
@@ -103,19 +154,13 @@ TEST_CASE("a merged rectangle has the colour of the kind that takes most of its 
     timeline.spans.push_back({0, SpanKind::kBackward, 0, 0, at + 3, at + 10});
   }
   const TimelineColors colors{palette_of(Theme::kLight).span, {255, 255, 255, 255}};
-  std::vector<TimelineRect> rects;
-  lay_out_timeline(timeline, index_of(timeline), {0, 1e-9, 4}, {}, colors, rects);
-  REQUIRE_FALSE(rects.empty());
-  for (const TimelineRect& rect : rects) {
-    CHECK(rect.color == colors.span[static_cast<std::size_t>(SpanKind::kBackward)]);
-  }
   SpanMask mask(timeline.spans.size());
   for (std::size_t i = 0; i < mask.size(); i += 2) mask[i] = true;
-  rects.clear();
-  lay_out_timeline(timeline, index_of(timeline), {0, 1e-9, 4}, mask, colors, rects);
-  for (const TimelineRect& rect : rects) {
-    CHECK(rect.color == colors.span[static_cast<std::size_t>(SpanKind::kForward)]);
-  }
+  std::vector<TimelineRect> rects;
+  lay_out_timeline(timeline, index_of(timeline), {0, 1e-9, 4}, mask, colors, {}, rects);
+  const auto areas = areas_of(rects);
+  CHECK(areas.size() == 2);
+  CHECK(areas.at(hex(colors.span[static_cast<std::size_t>(SpanKind::kForward)])) == Approx(1.2));
 }
 
 TEST_CASE("the picture of a search prints how many plans it leaves out") {

@@ -64,13 +64,13 @@ TEST_CASE("a timeline has at most one rectangle per pixel of a lane") {
   const TimelineIndex index = index_of(timeline);
   const double step = to_seconds(timeline.end).value();
   std::vector<TimelineRect> rects;
-  lay_out_timeline(timeline, index, {0, step, 1000}, {}, kColors, rects);
+  lay_out_timeline(timeline, index, {0, step, 1000}, {}, kColors, {}, rects);
   CHECK(rects.size() <= 16 * 1000);
   for (std::size_t i = 1; i < rects.size(); ++i) {
     if (rects[i].lane == rects[i - 1].lane) CHECK(rects[i].left >= rects[i - 1].left);
   }
   rects.clear();
-  lay_out_timeline(timeline, index, {step / 2, step / 2 + 20e-6, 1000}, {}, kColors, rects);
+  lay_out_timeline(timeline, index, {step / 2, step / 2 + 20e-6, 1000}, {}, kColors, {}, rects);
   CHECK(rects.size() <= 16 * 22);
   CHECK(rects.size() >= 16 * 20);
 }

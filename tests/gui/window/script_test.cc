@@ -6,6 +6,7 @@
 #include "core/base/files.h"
 #include "core/scenario/plan_json.h"
 #include "gui/panels/actions.h"
+#include "gui/views/answer.h"
 #include "gui/views/plan_table.h"
 #include "plans/search/usual_batch.h"
 #include "sim/step/simulate.h"
@@ -156,6 +157,22 @@ TEST_CASE("a plan that was opened is shown before the search begins") {
   CHECK(gui.views().a->plan == *state.plan);
   CHECK(gui.views().is_searching);
   CHECK(gui.views().found.considered == 0);
+}
+
+TEST_CASE("panels keep their places while the answer of the best plan completes") {
+  AppState state = small_state();
+  {
+    GuiFixture searched;
+    REQUIRE(searched.run("wait") == "");
+    state.plan = searched.views().found.plans.front().plan;
+  }
+  GuiFixture gui(state);
+  gui.host().frame();
+  CHECK(answer_of(gui.views()).cost == "Time and cost of a whole run: being predicted.");
+  const float before = gui.host().session().items().at("headline").max.y;
+  REQUIRE(gui.run("wait") == "");
+  CHECK(answer_of(gui.views()).cost.starts_with("1 T tokens: "));
+  CHECK(gui.host().session().items().at("headline").max.y == before);
 }
 
 TEST_CASE("errors of a search are shown in the panel") {

@@ -58,7 +58,7 @@ TEST_CASE("task: name the best layout that needs no pipeline, and what it costs"
       continue;
     }
     const std::string loss = loss_text(best->predicted.step, plans.front().predicted.step);
-    CHECK(answer.use.find("Not the best plan: " + loss) != std::string::npos);
+    CHECK(answer.others.find("Not the best plan: " + loss) != std::string::npos);
     CHECK(is_painted(loss));
     // The headline names the layout without any interaction.
     CHECK(answer.others.find("without pipeline: " + degrees_text(best->plan)) != std::string::npos);

@@ -95,7 +95,8 @@ void add_experts(CaseList& cases) {
         {13, 4, 3, 2},
         {40, 5, 6, 1},
         {700, 3, 700, 3},
-        {1100, 8, 200, 2}}) {
+        {1100, 8, 200, 2},
+        {9, 300, 4, 40}}) {
     if (cases.dtype() == DType::kFloat32) {
       cases.add(OpKind::kRouteForward, 0, {tokens, experts, capacity, per_token});
     }

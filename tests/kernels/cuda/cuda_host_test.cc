@@ -54,11 +54,11 @@ TEST_CASE("a failure of CUDA names the host and the GPU on its bus") {
       Catch::StartsWith("a copy: ") && Catch::Contains(", GPU 0000:") && Catch::Contains(" of "));
 }
 
-TEST_CASE("repeated work is recorded after the warm-up, and again when its memory moves") {
+TEST_CASE("repeated work is recorded after the warm-up, and again when its memory changes") {
   using Action = RepeatPlan::Action;
   RepeatPlan plan;
   int a = 0, b = 0;
-  const RecordKey here{{&a}, 0}, there{{&b}, 0}, freed{{&a}, 1};
+  const RecordKey here{{&a}, 0}, there{{&b}, 0}, freed{{&a}, 1}, fuller{{&a}, 1, 512};
   for (int turn = 0; turn < RepeatPlan::kWarmUp; ++turn) CHECK(plan.next(here) == Action::kIssue);
   CHECK(plan.next(here) == Action::kRecord);
   CHECK(plan.next(here) == Action::kReplay);
@@ -66,6 +66,8 @@ TEST_CASE("repeated work is recorded after the warm-up, and again when its memor
   CHECK(plan.next(here) == Action::kRecord);
   CHECK(plan.next(here) == Action::kReplay);
   CHECK(plan.next(freed) == Action::kRecord);
+  CHECK(plan.next(fuller) == Action::kRecord);
+  CHECK(plan.next(fuller) == Action::kReplay);
 }
 
 TEST_CASE(

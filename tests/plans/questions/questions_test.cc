@@ -44,7 +44,7 @@ TEST_CASE("settings read back as written") {
 TEST_CASE("the waterfall against the best plan adds up") {
   const Scenario scenario = with_memory(16);
   for (const char* asked : {"tp=4", "pp=2,zero=1", "micro-batch=4,recompute=full"}) {
-    const auto answer = why_not(scenario, space_of(8), *parse_settings(asked));
+    const auto answer = why_not(scenario, space_of(8), {*parse_settings(asked), {}});
     REQUIRE(answer.ok());
     REQUIRE(answer->other.has_value());
     Seconds sum;
@@ -53,7 +53,7 @@ TEST_CASE("the waterfall against the best plan adds up") {
     INFO(asked);
     CHECK(difference >= Seconds());
     CHECK(sum.value() == Approx(difference.value()).margin(1e-12));
-    for (const SettingValue& value : answer->asked) {
+    for (const SettingValue& value : answer->asked.settings) {
       CHECK(setting_of(answer->other->plan, value.setting) == value);
     }
   }
@@ -64,25 +64,42 @@ TEST_CASE("a plan that does not fit is reported with its margin and fixes that f
   const auto asked = *parse_settings("tp=1,pp=1,zero=0,recompute=none");
   SearchSpace space = space_of(8);
   space.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kNone)};
-  const auto answer = why_not(scenario, space, asked);
+  const auto answer = why_not(scenario, space, {asked, {}});
   REQUIRE(answer.ok());
   CHECK_FALSE(answer->other.has_value());
   REQUIRE(answer->nearest_miss.has_value());
   CHECK(answer->nearest_miss->predicted.peak > scenario.profile.device.memory);
   REQUIRE_FALSE(answer->fixes.empty());
   for (const Fix& fix : answer->fixes) {
-    CHECK(fix.given_up.size() == answer->fixes.front().given_up.size());
+    CHECK(fix.given_up.settings.size() == answer->fixes.front().given_up.settings.size());
     CHECK(fix.run.predicted.peak <= scenario.profile.device.memory);
     for (const SettingValue& value : asked) {
-      const bool kept =
-          std::find(fix.given_up.begin(), fix.given_up.end(), value) == fix.given_up.end();
+      const bool kept = std::find(fix.given_up.settings.begin(), fix.given_up.settings.end(),
+                                  value) == fix.given_up.settings.end();
       if (kept) CHECK(setting_of(fix.run.plan, value.setting) == value);
     }
   }
 }
 
+TEST_CASE("requested parts are compared as requested settings are") {
+  const Scenario scenario = with_memory(16);
+  const PartValues torch{{StackPart::kNormKernel, static_cast<std::int64_t>(KernelFusion::kTorch)}};
+  Scenario changed = scenario;
+  changed.stack = with_parts(changed.stack, torch);
+  const auto answer = why_not(scenario, space_of(8), {*parse_settings("tp=4"), torch});
+  REQUIRE(answer.ok());
+  REQUIRE(answer->other.has_value());
+  SearchSpace asked = space_of(8);
+  asked.asked[Setting::kTp] = {4};
+  const SearchResult best = search(changed, asked, 1, {}).value();
+  CHECK(answer->other->predicted.step == best.plans.front().predicted.step);
+  CHECK(answer->best.predicted.step ==
+        search(scenario, space_of(8), 1, {}).value().plans.front().predicted.step);
+  CHECK(to_string(answer->asked) == "tp=4,norm_kernel=torch");
+}
+
 TEST_CASE("illegal settings are reported with the reason") {
-  const auto answer = why_not(with_memory(16), space_of(8), *parse_settings("tp=8,pp=4"));
+  const auto answer = why_not(with_memory(16), space_of(8), {*parse_settings("tp=8,pp=4"), {}});
   REQUIRE(answer.ok());
   CHECK_FALSE(answer->illegal.empty());
   CHECK_FALSE(answer->fixes.empty());
@@ -92,7 +109,7 @@ TEST_CASE("a degree that does not divide is named with the nearest ones that do"
   const auto illegal = [](const ModelSpec& model, const char* asked) {
     Scenario scenario = test::small_scenario(model);
     scenario.profile.device.memory = Bytes(16 * kGiB);
-    return why_not(scenario, space_of(8), *parse_settings(asked)).value().illegal;
+    return why_not(scenario, space_of(8), {*parse_settings(asked), {}}).value().illegal;
   };
   CHECK(illegal(test::small_bloom(), "tp=3") == "tp = 3 does not divide 8 GPUs (nearest: 2, 4)");
   CHECK(illegal(test::small_bloom(), "tp=8,pp=4") ==
@@ -111,7 +128,7 @@ TEST_CASE("a degree that does not divide is named with the nearest ones that do"
 TEST_CASE("among a launcher's rules, the one that combinations reach last is named") {
   Scenario scenario = test::small_scenario(test::small_llama());
   scenario.stack.launcher = Launcher::kTorchTitan;
-  const auto answer = why_not(scenario, space_of(8), *parse_settings("gradient-dtype=bf16"));
+  const auto answer = why_not(scenario, space_of(8), {*parse_settings("gradient-dtype=bf16"), {}});
   CHECK_THAT(answer.value().illegal, Catch::Contains("gradient accumulation below fp32"));
 }
 

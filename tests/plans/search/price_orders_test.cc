@@ -301,6 +301,7 @@ TEST_CASE(
 TEST_CASE(
     "searches with one or two threads equal separate predictions, with any part of the software") {
   for (const PartRow& row : part_rows()) {
+    if (row.words.empty()) continue;
     Scenario scenario = scenario_of(divisible(test::small_gpt()));
     row.set(scenario.stack, row.words.back().value);
     SearchSpace space = small_space(4);

@@ -1,6 +1,8 @@
 // Statements of a search about its result: the plan is the best, some plans were not considered, or
 // no plan exists.
+#include <algorithm>
 #include <catch2/catch.hpp>
+#include <initializer_list>
 
 #include "lowering/passes/quantization.h"
 #include "plans/questions/why_not.h"
@@ -10,24 +12,69 @@
 
 namespace tpsim {
 
-TEST_CASE("more memory is never slower: with little memory, offloading is tried by default") {
+namespace {
+
+SearchSpace with_offloads(SearchSpace space, std::initializer_list<Offload> offloads) {
+  std::vector<std::int64_t>& asked = space.asked[Setting::kOffload];
+  for (const Offload offload : offloads) asked.push_back(static_cast<std::int64_t>(offload));
+  return space;
+}
+
+// Returns the scores that a default search should find: of plans without offload, and of offloaded
+// plans whose whole interval is better than the best of them. If no plan fits without offload, of
+// all offloaded plans.
+std::vector<double> expected_scores(const Scenario& scenario, const SearchSpace& space, int top) {
+  constexpr int kAll = 100'000;
+  std::vector<double> scores =
+      search(scenario, with_offloads(space, {Offload::kNone}), kAll, {})->scores;
+  const auto offloaded = search(scenario, with_offloads(space, {Offload::kOptimizer}), kAll, {});
+  const double best = scores.empty() ? 1e300 : scores.front();
+  for (const PlannedRun& run : offloaded->plans) {
+    if (run.predicted.step_high.value() < best) scores.push_back(run.predicted.step.value());
+  }
+  std::sort(scores.begin(), scores.end());
+  scores.resize(std::min<std::size_t>(scores.size(), static_cast<std::size_t>(top)));
+  return scores;
+}
+
+}  // namespace
+
+TEST_CASE("an offloaded optimizer is found if nothing else fits or its whole interval is better") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  scenario.stack.residual_spread = 0.01;  // narrow intervals
+  SearchSpace space;
+  space.gpus = 2;
+  space.global_batch = 16;
+  bool was_better = false, was_not = false;
+  for (const double bandwidth : {400e9, 400e15}) {  // of host memory; the latter is free
+    scenario.cluster.host.memory_bandwidth = BytesPerSecond(bandwidth);
+    scenario.cluster.host.link = BytesPerSecond(bandwidth);
+    for (const double share : {0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.15, 0.25, 1.0}) {
+      scenario.profile.device.memory = Bytes(share * 16 * kGiB);
+      const auto found = search(scenario, space, 4, {});
+      REQUIRE(found.ok());
+      INFO(bandwidth << " B/s, " << share);
+      CHECK(found->scores == expected_scores(scenario, space, 4));
+      if (found->offload != OffloadSearch::kSurely) continue;
+      const bool offloads = found->plans.front().plan.offload == Offload::kOptimizer;
+      (offloads ? was_better : was_not) = true;
+    }
+  }
+  CHECK(was_better);
+  CHECK(was_not);
+}
+
+TEST_CASE("more memory is never slower if offloading may be chosen freely") {
   Scenario scenario = test::small_scenario(test::small_bloom());
   SearchSpace space;
   space.gpus = 2;
   space.global_batch = 16;
-  SearchSpace both = space;
-  both.asked[Setting::kOffload] = {static_cast<std::int64_t>(Offload::kNone),
-                                   static_cast<std::int64_t>(Offload::kOptimizer)};
+  const SearchSpace both = with_offloads(space, {Offload::kNone, Offload::kOptimizer});
   double before = 1e300;
   for (const double share : {0.03, 0.04, 0.05, 0.06, 0.08, 0.1, 0.15, 0.25, 1.0}) {
     scenario.profile.device.memory = Bytes(share * 16 * kGiB);
-    const auto found = search(scenario, space, 4, {});
-    const auto found_of_both = search(scenario, both, 4, {});
+    const auto found = search(scenario, both, 4, {});
     REQUIRE(found.ok());
-    REQUIRE(found_of_both.ok());
-    CHECK_FALSE(found->offload_left_out);
-    REQUIRE(found->plans.size() == found_of_both->plans.size());
-    CHECK(found->scores == found_of_both->scores);
     if (found->plans.empty()) continue;
     const double step = found->plans.front().predicted.step.value();
     CHECK(step <= before);
@@ -100,9 +147,23 @@ TEST_CASE("every search tries the parts that the stack leaves open") {
   const Scenario chosen = with_found_parts(scenario, found);
   CHECK(simulate(chosen, found.plans.front().plan)->step.value() == free);
   CHECK(pareto_front(scenario, space, {})->plans.front().predicted.step.value() == free);
-  const WhyNot answer = why_not(scenario, space, {{Setting::kZero, 0}}).value();
+  const WhyNot answer = why_not(scenario, space, {{{Setting::kZero, 0}}, {}}).value();
   CHECK(answer.best.predicted.step.value() == free);
   CHECK(answer.tried.size() == 2);
+}
+
+TEST_CASE("counts and time of a search are those of all values of open parts") {
+  Scenario scenario = test::small_scenario(test::small_bloom());
+  scenario.cluster.nodes = 2;
+  SearchSpace space;
+  space.gpus = 2;
+  space.global_batch = 16;
+  const SearchResult one = search(scenario, space, 1, {}).value();
+  scenario.stack.choices.parts[StackPart::kBlockingLaunches] = {1, 0};
+  const SearchResult both = search(scenario, space, 1, {}).value();
+  REQUIRE(both.tried.size() == 2);
+  CHECK(both.considered == 2 * one.considered);
+  CHECK(both.simulated > one.simulated);
 }
 
 TEST_CASE("steps of weeks are refused by a search as by a prediction") {

@@ -62,6 +62,29 @@ std::vector<Exact> fastest_of_each(const std::vector<Exact>& all) {
   return kept;
 }
 
+// Keeps the first plan of each layout.
+std::vector<Exact> best_of_layouts(std::vector<Exact> all) {
+  std::set<ParallelDegrees> seen;
+  std::erase_if(all, [&](const Exact& one) { return !seen.insert(one.plan.degrees).second; });
+  return all;
+}
+
+// Checks the search that ranks layouts. `all`: every plan that fits, fastest first.
+void check_layouts(const Scenario& scenario, SearchSpace space, const std::vector<Exact>& all) {
+  space.group = Grouping::kLayout;
+  const std::vector<Exact> layouts = best_of_layouts(all);
+  for (const int top : {4, 1000}) {
+    const Result<SearchResult> found = search(scenario, space, top, {});
+    REQUIRE(found.ok());
+    REQUIRE(found->plans.size() == std::min(static_cast<std::size_t>(top), layouts.size()));
+    std::set<ParallelDegrees> shown;
+    for (std::size_t i = 0; i < found->plans.size(); ++i) {
+      CHECK(found->plans[i].predicted.step.value() == Approx(layouts[i].step).epsilon(1e-12));
+      CHECK(shown.insert(found->plans[i].plan.degrees).second);
+    }
+  }
+}
+
 // Keeps plans that no other plan dominates.
 std::vector<Exact> front_of(std::vector<Exact> all) {
   std::sort(all.begin(), all.end(), [](const Exact& a, const Exact& b) {
@@ -152,6 +175,7 @@ void compare_with_brute_force(unsigned seed, int rounds) {
     for (std::size_t i = 0; i < found->plans.size(); ++i) {
       CHECK(found->plans[i].predicted.step.value() == Approx(all[i].step).epsilon(1e-12));
     }
+    check_layouts(scenario, space, fitting);
     const std::vector<Exact> front = front_of(fitting);
     const Result<SearchResult> pareto = pareto_front(scenario, space, {});
     REQUIRE(pareto.ok());
@@ -214,8 +238,11 @@ TEST_CASE("any number of threads gives the same answer") {
   space.gpus = 16;
   space.global_batch = 16;
   const Scenario scenario = tight(test::small_bloom());
-  for (const bool is_front : {false, true}) {
-    INFO(is_front);
+  for (const auto& [is_front, group] :
+       {std::pair(false, Grouping::kNone), std::pair(false, Grouping::kLayout),
+        std::pair(true, Grouping::kNone)}) {
+    INFO(is_front << name_of(group));
+    space.group = group;
     const auto found_by = [&](int threads) {
       return is_front ? pareto_front(scenario, space, {}, threads)
                       : search(scenario, space, 20, {}, threads);
@@ -244,6 +271,20 @@ TEST_CASE("considered plans are feasible or counted with a reason") {
   const Result<SearchResult> found = search(tight(test::small_bloom()), space, 3, {});
   REQUIRE(found.ok());
   CHECK(is_whole(*found));
+}
+
+TEST_CASE("the progress of a search never decreases, also if a second pass offloads") {
+  SearchSpace space;
+  space.gpus = 8;
+  space.global_batch = 16;
+  const Scenario scenario = tight(test::small_bloom());
+  REQUIRE(may_offload(scenario, space));
+  std::vector<double> shown;
+  const Result<SearchResult> found =
+      search(scenario, space, 3, [&](double share) { shown.push_back(share); });
+  REQUIRE(found.ok());
+  CHECK(std::is_sorted(shown.begin(), shown.end()));
+  CHECK(shown.back() <= 1);
 }
 
 TEST_CASE("if nothing fits, the nearest miss is reported") {

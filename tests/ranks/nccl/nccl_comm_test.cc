@@ -113,6 +113,17 @@ TEST_CASE("missing members and errors end the joining with a message") {
                     Catch::Contains("remote process exited (socket closed)"));
 }
 
+TEST_CASE("a failure of another rank ends the joining before the timeout") {
+  const NcclLibrary nccl = stand_in();
+  stage.asked_before = 1 << 30;
+  int asked = 0;
+  const auto failure = [&] { return std::string(++asked < 3 ? "" : "rank 2: out of memory"); };
+  CHECK_THROWS_WITH(joined(nccl, {{}, 1, 4}, std::chrono::hours(1), 0, failure),
+                    "joining a group of 4 ranks: rank 2: out of memory");
+  CHECK(asked == 3);
+  CHECK(stage.aborted == 1);
+}
+
 TEST_CASE("a collective that NCCL starts late is waited for, until a timeout") {
   WatchedComm late(milliseconds(5000));
   stage.asked_before = 3;

@@ -3,7 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/model/model_json.h"
-#include "lowering/trace/trace.h"
+#include "lowering/trace/rank_trace.h"
 
 namespace tpsim {
 namespace {

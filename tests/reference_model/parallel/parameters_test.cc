@@ -6,7 +6,8 @@
 
 #include "core/model/model_json.h"
 #include "core/plan/rank_layout.h"
-#include "lowering/trace/trace.h"
+#include "lowering/trace/meta_rank.h"
+#include "lowering/trace/rank_trace.h"
 #include "reference_model/step/rank_model.h"
 #include "tests/sim/small_scenario.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "lowering/trace/trace.h"
+#include "lowering/trace/rank_trace.h"
 #include "tests/sim/layers/part_laws.h"
 #include "tests/sim/small_scenario.h"
 

@@ -42,9 +42,10 @@ TEST_CASE("every part has names of values, a value and an option, and is read ba
 TEST_CASE("a part changes only the terms of its row") {
   // Bubble, stragglers and host waits follow from the other terms.
   const std::set<std::string> following = {"pipeline_bubble", "stragglers", "host_wait"};
-  // Changes that are not the purpose of a part: additions of gradients move between kernels, and
-  // slices are gathered again.
+  // Changes that are not the purpose of a part: additions of gradients move between kernels,
+  // slices are gathered again, and frozen norms and routers have no gradients.
   const std::map<StackPart, std::set<std::string>> effects = {
+      {StackPart::kFinetune, {"tensor_communication", "permutation"}},
       {StackPart::kGradientSync, {"matmul", "elementwise", "grouped_products", "permutation"}},
       {StackPart::kShardGroup, {"elementwise"}},
       {StackPart::kPermute, {"tensor_communication"}}};
@@ -67,6 +68,28 @@ TEST_CASE("a part changes only the terms of its row") {
             CHECK(terms.contains(term));
           }
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("parts that change a ring of keys and values, or gathers of experts, are listed there") {
+  Scenario scenario = parts_scenario(test::small_mixture());
+  scenario.stack.host.per_gather = Seconds(1e-4);
+  scenario.stack =
+      with_parts(scenario.stack,
+                 {{StackPart::kCpCommType, static_cast<std::int64_t>(CpCommType::kTorchRing)}});
+  Plan plan = parts_plan(scenario.model);
+  plan.degrees = {.tp = 1, .pp = 1, .dp = 4, .cp = 2};
+  plan.stage_layers = {scenario.model.layers};
+  plan.zero = 3;
+  const Prediction base = with(scenario, plan, {});
+  for (const PartRow& row : part_rows()) {
+    for (const FieldWord& word : row.words) {
+      const auto changed = changed_terms(base, with(scenario, plan, {{row.part, word.value}}));
+      for (const StepTerm term : {StepTerm::kContextCommunication, StepTerm::kZeroCommunication}) {
+        INFO(row.key << '=' << word.word << " changes " << name_of(term));
+        if (changed.contains(std::string(name_of(term)))) CHECK(row.terms.contains(term));
       }
     }
   }

@@ -2,6 +2,7 @@
 // end.
 #include "sim/memory/peak_memory.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "sim/step/simulate.h"
@@ -27,6 +28,10 @@ void check_same_peaks(const Scenario& scenario, const Plan& plan) {
     CHECK(total_of(step->peaks[stage].live) ==
           Approx(predicted->memory[stage].total().value()).epsilon(1e-9));
     const MemorySamples& samples = step->samples[stage];
+    double highest = 0;
+    for (const MemorySample& sample : samples) highest = std::max(highest, total(sample.bytes));
+    CHECK(highest + step->overheads[stage].total().value() ==
+          Approx(predicted->memory[stage].total().value()).epsilon(1e-9));
     CHECK(total(samples.back().bytes) == Approx(total(samples.front().bytes)).epsilon(1e-9));
   }
 }

@@ -5,6 +5,7 @@
 
 #include "lowering/passes/lower.h"
 #include "lowering/passes/recompute.h"
+#include "lowering/trace/trace.h"
 #include "sim/step/predict.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/with_parts.h"

@@ -4,7 +4,7 @@
 #include <map>
 
 #include "core/scenario/measured_stack.h"
-#include "lowering/trace/trace.h"
+#include "lowering/trace/rank_trace.h"
 #include "sim/step/simulate.h"
 #include "tests/sim/small_scenario.h"
 

@@ -8,6 +8,7 @@
 
 #include "core/plan/rank_layout.h"
 #include "core/scenario/measured_stack.h"
+#include "lowering/trace/rank_trace.h"
 #include "sim/memory/memory_walk.h"
 #include "sim/step/rank_programs.h"
 #include "sim/step/simulate.h"

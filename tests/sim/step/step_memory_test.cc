@@ -1,6 +1,8 @@
 // Laws of memory: it equals the replay of a rank's whole trace, and options change only their part.
 #include <catch2/catch.hpp>
 
+#include "core/software/cpu_optimizers.h"
+#include "lowering/trace/rank_trace.h"
 #include "sim/step/simulate.h"
 #include "sim/step/step.h"
 #include "tests/sim/small_scenario.h"
@@ -113,8 +115,9 @@ TEST_CASE("an offloaded optimizer frees its state and takes time for the link an
 
   const HostSpec& host = scenario.cluster.host;
   const double link = elements * 6 / (host.link.value() * host.link_efficiency);
+  const double speed = row_of(scenario.stack.parts.cpu_optimizer).speed;
   const double update =
-      4 * elements * 30 / (host.memory_bandwidth.value() * host.memory_efficiency);
+      4 * elements * 28 / (speed * host.memory_bandwidth.value() * host.memory_efficiency);
   const auto optimizer = [](const Prediction& p) {
     return time_of(p, StepTerm::kOptimizer).value();
   };

@@ -3,8 +3,10 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/base/normal.h"
 #include "core/plan/rank_layout.h"
 #include "core/scenario/measured_stack.h"
+#include "lowering/trace/rank_trace.h"
 #include "sim/bounds/group_bounds.h"
 #include "sim/bounds/plan_bounds.h"
 #include "sim/step/interval.h"
@@ -75,20 +77,33 @@ TEST_CASE("an interval of any spread begins above zero and widens with the sprea
   }
 }
 
-TEST_CASE("on GPUs without rows each end of the interval is wider by its own spread") {
+TEST_CASE("a GPU or a program less among those with rows never narrows the interval") {
   const StepCase c = step_cases().front();
   Scenario scenario = scenario_of(c);
-  const Prediction anywhere = simulate(scenario, c.plan).value();
-  scenario.stack.spread_gpus = "another";
-  scenario.stack.other_gpus_slower = 0.3;
-  const Prediction slower = simulate(scenario, c.plan).value();
-  CHECK(slower.step.value() == anywhere.step.value());
-  CHECK(slower.step_low.value() == Approx(anywhere.step_low.value()));
-  CHECK(slower.step_high > 1.1 * anywhere.step_high);
-  scenario.stack.other_gpus_faster = 0.3;
-  CHECK(simulate(scenario, c.plan).value().step_low < 0.9 * anywhere.step_low);
-  scenario.stack.spread_gpus = "another," + scenario.profile.name;
-  CHECK(simulate(scenario, c.plan).value().step_high.value() == Approx(anywhere.step_high.value()));
+  const auto width = [&](const std::string& gpus, const std::string& programs) {
+    scenario.stack.spread_gpus = gpus;
+    scenario.stack.spread_programs = programs;
+    const Prediction p = simulate(scenario, c.plan).value();
+    return std::pair(1 - p.step_low / p.step, p.step_high / p.step - 1);
+  };
+  const std::string own = scenario.profile.name;
+  const auto known = width("another," + own, "");
+  CHECK(known == width("", ""));
+  const auto other_gpu = width("another", ""), other_program = width(own, "Trainer");
+  const auto neither = width("another", "Trainer");
+  for (const auto& wider : {other_gpu, other_program}) {
+    CHECK((known.first < wider.first && known.second < wider.second));
+    CHECK(wider == neither);  // what is unknown counts once
+  }
+}
+
+TEST_CASE("errors have heavier tails than a normal distribution, and the same 90 %") {
+  CHECK(error_cdf(0) == Approx(0.5));
+  CHECK(error_cdf(kHalfOf90) - error_cdf(-kHalfOf90) == Approx(0.9).epsilon(1e-3));
+  CHECK(error_cdf(-4) > 20 * normal_cdf(-4));
+  for (const double probability : {0.0005, 0.02, 0.5, 0.7, 0.95, 0.9999}) {
+    CHECK(error_cdf(error_quantile(probability)) == Approx(probability).epsilon(1e-6));
+  }
 }
 
 TEST_CASE("device time of the layers equals the price of the whole trace") {

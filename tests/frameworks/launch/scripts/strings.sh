@@ -11,6 +11,7 @@ PP=4
 DP=2
 WORLD_SIZE=$((TP*PP*DP))
 PRECISION="bf16"
+NO_SHARDS=
 
 if [[ $PRECISION == "fp8" ]] || [[ $TP -gt 8 ]]; then
     PRECISION_ARGS="--fp8-format hybrid"
@@ -21,7 +22,7 @@ else
 fi
 
 function launch() {
-    local nodes=$1
+    local nodes=$1; shift
     torchrun --nnodes=$nodes --nproc-per-node=8 \
         pretrain_gpt.py $OPTIONS $@
 }

@@ -21,6 +21,6 @@ TRAIN_ARGS=(
   --parallelism.pipeline_parallel_last_stage_less_layers 0
   --parallelism.num_pp_microbatches 64
   --training.disable_cuda_graphs
-  --loss.num_chunks 1
+  --loss.num_chunks 8
   activation-checkpoint:none
 )

@@ -1,0 +1,167 @@
+// Sources: peft/tuners/lora/config.py and utils/constants.py, trl/trainer/model_config.py,
+// axolotl/utils/schemas/peft.py, LLaMA-Factory's hparams/finetuning_args.py.
+#include "frameworks/huggingface/adapter_settings.h"
+
+#include <cmath>
+
+#include "core/base/text.h"
+#include "core/software/finetune.h"
+#include "frameworks/huggingface/trainer_keys.h"
+#include "frameworks/launch/config_files.h"
+
+namespace tpsim {
+namespace {
+
+constexpr std::int64_t kQ = adapter_bit(AdapterTarget::kQuery),
+                       kK = adapter_bit(AdapterTarget::kKey),
+                       kV = adapter_bit(AdapterTarget::kValue),
+                       kO = adapter_bit(AdapterTarget::kOutput),
+                       kGate = adapter_bit(AdapterTarget::kGate),
+                       kUp = adapter_bit(AdapterTarget::kUp),
+                       kDown = adapter_bit(AdapterTarget::kDown);
+
+struct ModuleNames {
+  std::int64_t targets;
+  std::string_view names;
+};
+constexpr ModuleNames kModules[] = {
+    {kAllTargets, "all-linear all all_linear"},
+    {kQ | kK | kV, "qkv_proj query_key_value c_attn Wqkv qkv"},
+    {kQ, "q_proj wq query"},
+    {kK, "k_proj wk key"},
+    {kV, "v_proj wv value"},
+    {kO, "o_proj wo out_proj dense self_attention.dense"},
+    {kGate | kUp, "gate_up_proj"},
+    {kGate, "gate_proj w1"},
+    {kUp, "up_proj w3 fc1 dense_h_to_4h c_fc"},
+    {kDown, "down_proj w2 fc2 dense_4h_to_h"},
+};
+
+// Settings of adapters that change neither time nor memory, or little.
+constexpr std::string_view kHarmless =
+    "lora_fan_in_fan_out lora_model_dir lora_on_cpu lora_bias lora_task_type lora_init* "
+    "init_lora_weights peft_init_lora_weights loraplus_* lora_modules_to_save additional_target "
+    "lora_target_linear lora_target_modules lora_target lora_target_parameters peft_type "
+    "peft_layers_to_transform bnb_4bit_compute_dtype bnb_4bit_quant_type bnb_4bit_use_double_quant "
+    "use_bnb_nested_quant bnb_config_kwargs.* bnb_4bit_quant_storage quantization_method "
+    "create_new_adapter pissa_* lora_mlp_kernel lora_qkv_kernel lora_o_kernel peft_autocast*";
+
+// Returns "lora", "qlora" or another word; empty if all weights are trained.
+std::string kind_of_adapter(const FlatReader& in) {
+  const auto word_of = [&](std::string_view key) {
+    return in_lower_case(setting_value(in.all(), key, std::string()));
+  };
+  const std::string adapter = word_of("adapter");
+  if (!adapter.empty()) return matches_any(adapter, "none null false no") ? "" : adapter;
+  if (const std::string type = word_of("finetuning_type"); !type.empty()) {
+    return type == "full" ? "" : type;
+  }
+  return matches_any(word_of("use_peft"), "true yes 1") ? "lora" : "";
+}
+
+// The modules of the file. Without a list, peft's default for models of the LLaMA family.
+std::vector<std::string> modules_of(FlatReader& in) {
+  if (in.flag("lora_target_linear", false)) return {"all-linear"};
+  for (const char* key : {"lora_target_modules", "lora_target"}) {
+    std::vector<std::string> modules = in.list(key);
+    if (!modules.empty()) return modules;
+  }
+  if (in.has("finetuning_type")) return {"all"};
+  return {"q_proj", "v_proj"};
+}
+
+// Whether the frozen weights have 4 or 8 bits; 0: neither.
+std::int64_t bits_of_base(FlatReader& in, const std::string& kind) {
+  const bool in_4 = any_flag(in, {"load_in_4bit"});
+  const bool in_8 = any_flag(in, {"load_in_8bit"});
+  const std::int64_t bits = any_integer(in, {"quantization_bit"});
+  if (bits == 4 || bits == 8) return bits;
+  return in_8 ? 8 : in_4 || kind == "qlora" ? 4 : 0;
+}
+
+std::int64_t percent_of(FlatReader& in, double usual) {
+  const auto text = in.text("lora_dropout");
+  const double share = text ? std::strtod(text->c_str(), nullptr) : usual;
+  return std::llround(100 * share);
+}
+
+// Returns bits of TrainedPart.
+std::int64_t trained_parts(FlatReader& in) {
+  std::int64_t bits = 0;
+  for (const char* key : {"lora_modules_to_save", "additional_target"}) {
+    for (const std::string& module : in.list(key)) {
+      const bool is_embedding = matches_any(module, "embed_tokens wte embedding");
+      if (is_embedding) bits |= trained_bit(TrainedPart::kEmbedding);
+      if (module == "lm_head") bits |= trained_bit(TrainedPart::kHead);
+    }
+  }
+  return bits;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> targets_of_modules(const std::vector<std::string>& modules) {
+  std::int64_t all = 0;
+  for (const std::string& module : modules) {
+    const std::string last = module.substr(module.rfind('.') + 1);
+    std::int64_t targets = 0;
+    for (const ModuleNames& row : kModules) {
+      if (targets == 0 && matches_any(last, row.names)) targets = row.targets;
+    }
+    if (targets == 0) return std::nullopt;
+    all |= targets;
+  }
+  return all;
+}
+
+void read_adapters(FlatReader& in, ImportedPlan& result) {
+  const std::string kind = kind_of_adapter(in);
+  if (kind != "lora" && kind != "qlora") return;
+  const auto is_on = [&](const char* key) {
+    return matches_any(in_lower_case(setting_value(in.all(), key, std::string())), "true yes 1");
+  };
+  for (const char* other : {"use_dora", "peft_use_dora"}) {
+    if (is_on(other)) return;
+  }
+  const std::optional<std::int64_t> targets = targets_of_modules(modules_of(in));
+  if (!targets) return;
+  const bool is_factory = in.has("finetuning_type");
+  const bool is_trl = in.has("use_peft");
+  for (const char* key : {"adapter", "use_peft"}) in.text(key);
+  // The key remains, since it marks files of LLaMA-Factory.
+  for (FlatSetting& one : in.left()) {
+    if (one.key == "finetuning_type") one.value = "full";
+  }
+  const std::int64_t stated = any_integer(in, {"lora_r", "lora_rank"});
+  const std::int64_t rank = stated > 0 ? stated : is_trl ? 16 : 8;
+  const std::int64_t alpha = in.integer("lora_alpha", is_factory ? 2 * rank : is_trl ? 32 : 8);
+  const std::int64_t bits = bits_of_base(in, kind);
+  PartValues& parts = result.parts;
+  const auto set = [&](StackPart part, auto value) {
+    parts[part] = static_cast<std::int64_t>(value);
+  };
+  set(StackPart::kFinetune, bits > 0 ? FinetuneMethod::kQlora : FinetuneMethod::kLora);
+  set(StackPart::kLoraRank, rank);
+  set(StackPart::kLoraAlpha, alpha);
+  set(StackPart::kLoraDropout, percent_of(in, is_trl ? 0.05 : 0));
+  set(StackPart::kLoraTargets, *targets);
+  if (any_flag(in, {"use_rslora", "peft_use_rslora"})) {
+    set(StackPart::kLoraScaling, LoraScaling::kRankStabilized);
+  }
+  if (bits > 0) set(StackPart::kBaseDtype, bits == 8 ? BaseDtype::kInt8 : BaseDtype::kNf4);
+  if (const std::int64_t trained = trained_parts(in); trained != 0) {
+    set(StackPart::kTrainedParts, trained);
+  }
+  // axolotl's Triton kernels.
+  if (any_flag(in, {"lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"})) {
+    set(StackPart::kLoraKernel, LoraKernel::kFused);
+  }
+  any_flag(in, {"use_dora", "peft_use_dora"});
+  std::erase_if(in.left(), [&](const FlatSetting& one) {
+    if (!matches_any(one.key, kHarmless)) return false;
+    add_outside(one.key, result.outside);
+    return true;
+  });
+}
+
+}  // namespace tpsim

@@ -1,0 +1,90 @@
+// Configurations of axolotl, TRL and LLaMA-Factory with adapters.
+#include <algorithm>
+#include <catch2/catch.hpp>
+
+#include "core/scenario/catalogue.h"
+#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/launch_files.h"
+
+namespace tpsim {
+namespace {
+
+ImportInputs on(std::int64_t gpus) {
+  const Catalogue catalogue = Catalogue::open().value();
+  ImportInputs all;
+  all.gpus = gpus;
+  all.load = [catalogue](const std::string& name) { return catalogue.load_model(name); };
+  return all;
+}
+
+Error refused(const Result<ImportedPlan>& plan) {
+  REQUIRE_FALSE(plan.ok());
+  return plan.error();
+}
+
+ImportedPlan read(Result<ImportedPlan> plan) {
+  if (!plan.ok()) FAIL(to_string(plan.error()));
+  return *std::move(plan);
+}
+
+}  // namespace
+
+TEST_CASE("settings of an adapter that is not trained are ignored") {
+  const auto with = [](const std::string& text) {
+    return import_config({"sft.yaml", text + "lora_r: 8\nlora_alpha: 16\nbf16: true\n"}, on(8));
+  };
+  const std::string axolotl = "base_model: llama-2-7b\nmicro_batch_size: 2\nsequence_len: 2048\n";
+  const std::string factory =
+      "model_name_or_path: llama-2-7b\nper_device_train_batch_size: 2\nstage: sft\n";
+  for (const std::string& text : {axolotl, axolotl + "adapter:\n", axolotl + "adapter: null\n",
+                                  factory + "finetuning_type: full\n",
+                                  factory + "use_peft: false\n", factory + "peft: None\n"}) {
+    INFO(text);
+    const ImportedPlan plan = read(with(text));
+    CHECK(plan.plan.micro_batch == 2);
+    CHECK(std::count(plan.outside.begin(), plan.outside.end(), "lora_r") == 1);
+  }
+  for (const std::string& text :
+       {axolotl + "adapter: llama-adapter\n", factory + "use_peft: true\nuse_dora: true\n",
+        factory + "finetuning_type: freeze\n", factory}) {
+    INFO(text);
+    CHECK_THAT(refused(with(text)).message, Catch::Contains("lora_r: 8"));
+  }
+}
+
+TEST_CASE("adapters of axolotl, TRL and LLaMA-Factory are planned") {
+  const std::string axolotl =
+      "base_model: llama-2-7b\nmicro_batch_size: 2\nsequence_len: 2048\nbf16: true\n";
+  const std::string factory =
+      "model_name_or_path: llama-2-7b\nper_device_train_batch_size: 2\nbf16: true\n";
+  const auto part = [](const ImportedPlan& plan, StackPart which) {
+    return text_of(row_of(which), plan.parts.at(which));
+  };
+  const ImportedPlan qlora = read(import_config(
+      {"qlora.yml", axolotl + "adapter: qlora\nload_in_4bit: true\nlora_r: 32\nlora_alpha: 16\n"
+                              "lora_dropout: 0.05\nlora_target_linear: true\n"
+                              "lora_modules_to_save:\n  - embed_tokens\n  - lm_head\n"},
+      on(8)));
+  CHECK(part(qlora, StackPart::kFinetune) == "qlora");
+  CHECK(part(qlora, StackPart::kBaseDtype) == "nf4");
+  CHECK(part(qlora, StackPart::kLoraRank) == "32");
+  CHECK(part(qlora, StackPart::kLoraDropout) == "5");
+  CHECK(part(qlora, StackPart::kLoraTargets) == "all-linear");
+  CHECK(part(qlora, StackPart::kTrainedParts) == "embedding,head");
+  const ImportedPlan trl = read(import_config(
+      {"trl.yml", factory + "use_peft: true\nlora_target_modules:\n  - q_proj\n  - v_proj\n"},
+      on(8)));
+  CHECK(part(trl, StackPart::kFinetune) == "lora");
+  CHECK(part(trl, StackPart::kLoraRank) == "16");
+  CHECK(part(trl, StackPart::kLoraTargets) == "q_proj,v_proj");
+  const ImportedPlan tuned = read(
+      import_config({"factory.yml", factory + "stage: sft\nfinetuning_type: lora\nlora_rank: 8\n"
+                                              "lora_target: all\nquantization_bit: 8\n"},
+                    on(8)));
+  CHECK(part(tuned, StackPart::kFinetune) == "qlora");
+  CHECK(part(tuned, StackPart::kBaseDtype) == "int8");
+  CHECK(part(tuned, StackPart::kLoraTargets) == "all-linear");
+  CHECK(tuned.plan.recompute == Recompute::kFull);
+}
+
+}  // namespace tpsim
