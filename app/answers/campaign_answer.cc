@@ -116,7 +116,7 @@ Result<NamedScenario> load_named(const WholeRunRequest& request) {
   if (!request.search) return load_scenario(request.scenario, request.settings);
   SearchRequest search = *request.search;
   if (!request.gpus.empty()) {
-    search.gpus = *std::ranges::max_element(request.gpus);
+    search.gpus = *std::max_element(request.gpus.begin(), request.gpus.end());
   }
   return load_scenario(request.scenario, search);
 }

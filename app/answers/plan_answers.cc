@@ -31,8 +31,9 @@ Result<SearchResult> find_drawn(const PlanRequest& request, const Progress& prog
   answer.possible = best.feasible + best.not_as_good;
   drawn.insert(drawn.end(), front.plans.begin(), front.plans.end());
   for (const std::int64_t tp : search.tp_degrees()) {
-    const bool is_drawn = std::ranges::any_of(
-        drawn, [&](const PlannedRun& run) { return run.plan.degrees.tp == tp; });
+    const bool is_drawn = std::any_of(drawn.begin(), drawn.end(), [&](const PlannedRun& run) {
+      return run.plan.degrees.tp == tp;
+    });
     if (is_drawn) continue;
     TPSIM_TRY(const SearchResult more, search.best_of_tp(tp, kPlansOfDegree, {}));
     drawn.insert(drawn.end(), more.plans.begin(), more.plans.end());
@@ -121,8 +122,8 @@ Result<SimulatedPlan> simulate_answer(const SimulateRequest& request) {
 }
 
 const ScalingSize* ScalingAnswer::baseline() const {
-  const auto first =
-      std::ranges::find_if(sizes, [](const ScalingSize& size) { return size.best.has_value(); });
+  const auto first = std::find_if(sizes.begin(), sizes.end(),
+                                  [](const ScalingSize& size) { return size.best.has_value(); });
   return first == sizes.end() ? nullptr : &*first;
 }
 
@@ -145,7 +146,7 @@ Status check_weak_batch(const std::vector<std::int64_t>& sizes, std::int64_t bat
 Result<ScalingAnswer> scaling_answer(const ScalingRequest& request) {
   ScalingAnswer answer;
   SearchRequest first = request.search;
-  first.gpus = *std::ranges::max_element(request.gpus);
+  first.gpus = *std::max_element(request.gpus.begin(), request.gpus.end());
   TPSIM_TRY(answer.named, load_scenario(request.scenario, first));
   first.gpus = request.gpus.front();
   TPSIM_TRY(SearchSpace space, search_space(first, answer.named.scenario, request.scenario.file));

@@ -173,7 +173,7 @@ void add_contained(const ReportObject& object, std::vector<const ReportObject*>&
   for (const ReportKey& key : keys_of(object)) {
     for (const std::string_view name : linked(key.type)) {
       const ReportObject& inner = object_named(name);
-      if (std::ranges::find(found, &inner) != found.end()) continue;
+      if (std::find(found.begin(), found.end(), &inner) != found.end()) continue;
       found.push_back(&inner);
       add_contained(inner, found);
     }

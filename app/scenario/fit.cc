@@ -44,7 +44,7 @@ namespace {
 constexpr std::int64_t kNeighbourhood = 64;
 
 std::string largest_category(const StageMemory& memory) {
-  const auto largest = std::ranges::max_element(memory.by_category);
+  const auto largest = std::max_element(memory.by_category.begin(), memory.by_category.end());
   const auto category = static_cast<MemoryCategory>(largest - memory.by_category.begin());
   return fmt::format("{:.0f} % of the peak is {}", *largest / memory.total() * 100,
                      name_of(category));
@@ -197,7 +197,8 @@ std::string reason_beside(const Scenario& scenario, const SearchSpace& space, co
                           const std::string& option) {
   constexpr std::array kDegrees = {Setting::kTp, Setting::kPp, Setting::kDp, Setting::kCp};
   for (const SettingRow& row : setting_rows()) {
-    const bool is_degree = std::ranges::find(kDegrees, row.setting) != kDegrees.end();
+    const bool is_degree =
+        std::find(kDegrees.begin(), kDegrees.end(), row.setting) != kDegrees.end();
     if (is_degree || option_of(row.setting) != option) continue;
     SearchSpace near = space_around(legal);
     for (const SettingRow& own : setting_rows()) {
@@ -285,7 +286,9 @@ Error does_not_fit(const NamedScenario& named, const PlannedRun& run, double mos
 
 const StageMemory& fullest_stage(const Prediction& predicted) {
   TPSIM_CHECK(!predicted.memory.empty(), "the prediction has no stages");
-  return *std::ranges::max_element(predicted.memory, {}, &StageMemory::total);
+  return *std::max_element(
+      predicted.memory.begin(), predicted.memory.end(),
+      [](const StageMemory& a, const StageMemory& b) { return a.total() < b.total(); });
 }
 
 std::string shortage_text(const Prediction& predicted, Bytes limit) {

@@ -44,8 +44,8 @@ std::optional<NamedScenario> with_stack(NamedScenario named, StackSpec stack) {
   for (const auto& [part, value] : named.parts) {
     const auto list = stack.choices.parts.find(part);
     const bool is_own = row_of(part).get(stack) == value;
-    const bool is_listed =
-        list == stack.choices.parts.end() || std::ranges::count(list->second, value) > 0;
+    const bool is_listed = list == stack.choices.parts.end() ||
+                           std::count(list->second.begin(), list->second.end(), value) > 0;
     if (!is_own && !is_listed) return std::nullopt;
   }
   named.stack = stack.name;

@@ -118,7 +118,8 @@ Result<Answer> explain_row(const Arguments& arguments, const std::optional<PlanF
                              "--diff",          "--memory",    "--rank",    "--snapshot",
                              "--save-snapshot", "--json",      "--quiet",   "--color"};
   for (const OptionRow& option : option_rows()) {
-    const bool meant = std::ranges::find(kOfRows, option.opt) != std::end(kOfRows);
+    const bool meant =
+        std::find(std::begin(kOfRows), std::end(kOfRows), option.opt) != std::end(kOfRows);
     if (!meant)
       TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row of the table states this value"));
   }

@@ -143,7 +143,8 @@ Status RunLoader::learn_names() {
     clusters_called_.add(cluster.aliases, name);
     clusters.push_back(std::move(cluster));
   }
-  std::ranges::move(usual_environments(clusters), std::back_inserter(environments_));
+  std::vector<RunEnvironment> usual = usual_environments(clusters);
+  std::move(usual.begin(), usual.end(), std::back_inserter(environments_));
   // Rows without a GPU may name a cluster of the catalogue. Names sort before their beginnings.
   for (auto entry = profile_of_.rbegin(); entry != profile_of_.rend(); ++entry) {
     RunEnvironment named;
@@ -203,7 +204,8 @@ Status RunLoader::add_program_parts(const PublishedRun& run, PartValues& parts) 
   for (std::string_view left = program; !left.empty();) {
     std::string_view value = cut_off(left, "/");
     const std::string_view key = cut_off(value, "=");
-    const auto row = std::ranges::find(part_rows(), key, &PartRow::key);
+    const auto row = std::find_if(part_rows().begin(), part_rows().end(),
+                                  [&](const PartRow& known) { return known.key == key; });
     if (row == part_rows().end()) {
       return bad_input(fmt::format("the stacks' aliases name an unknown part '{}'", key));
     }

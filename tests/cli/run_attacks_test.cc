@@ -81,10 +81,10 @@ void check_kill_under_mpirun(unsigned seed) {
   INFO("seed " << seed << ", " << killed_ranks << " ranks: " << killed.err);
   CHECK(killed.code != 0);
   const auto is_alive = [](pid_t rank) { return ::kill(rank, 0) == 0; };
-  for (int waits = 0; std::ranges::any_of(ranks, is_alive) && waits < 1000; ++waits) {
+  for (int waits = 0; std::any_of(ranks.begin(), ranks.end(), is_alive) && waits < 1000; ++waits) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  CHECK(std::ranges::none_of(ranks, is_alive));
+  CHECK(std::none_of(ranks.begin(), ranks.end(), is_alive));
   check_goes_on(folder, steps_of(killed.out));
 }
 

@@ -109,6 +109,9 @@ std::string line_fault(const std::string& layer, const std::string& line) {
   static const std::regex json_include(R"(^\s*#\s*include\s*<nlohmann/)");
   static const std::regex feature_if(R"(^\s*#\s*(if|ifdef|ifndef|elif)\b.*TPSIM_)");
   if (reads_by_position(layer, line)) return "a dimension by position: use dim_of()";
+  if (layer != "tests" && line.find("std::ranges::") != std::string::npos) {
+    return "std::ranges: the page's compiler on Debian 12 lacks it";
+  }
   if (line.find('#') == std::string::npos) return "";  // most lines
   const std::string header = quoted_include(line);
   if (!header.empty()) return include_fault(layer, header);

@@ -74,6 +74,8 @@ TEST_CASE("every planted fault is found, and reported with its place") {
       {"include spelled with spaces", "core/a.h", "  #  include  \"cli/options/table.h\"\n",
        "core/a.h:1"},
       {"dimension by position", "sim/a.h", "return key.dims[1];\n", "use dim_of()"},
+      {"algorithm that the page's compiler lacks", "sim/a.h", "std::ranges::sort(rows);\n",
+       "sim/a.h:1: std::ranges"},
       {"JSON outside core", "sim/a.h", "#include <nlohmann/json.hpp>\n", "JSON outside core/"},
       {"software part in a folder that reads lowered programs", "sim/memory/a.h",
        "bool compiles() { return stack.parts.compile; }\n", "sim/memory/a.h:1: a software part"},
