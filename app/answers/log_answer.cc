@@ -137,11 +137,17 @@ void add_arguments(const OpenedLog& log, CheckedLog& checked) {
   asked.inputs.model_wins = true;
   asked.scenario.predicts = false;
   const auto stated = arguments_in_log(asked, log);
-  if (!stated.ok() || !*stated) return;
+  std::vector<Finding>& findings = checked.check.findings;
+  if (!stated.ok()) {
+    findings.push_back({GapCause::kUnexplained,
+                        fmt::format("the log's arguments were not compared with the plan's: {}",
+                                    stated.error().message)});
+    return;
+  }
+  if (!*stated) return;
   std::vector<std::string> differ;
   const Result<Seconds> step = step_as_stated(**stated, checked, differ);
   if (differ.empty()) return;
-  std::vector<Finding>& findings = checked.check.findings;
   std::erase_if(findings, [](const Finding& one) { return one.cause == GapCause::kUnexplained; });
   findings.insert(findings.begin(),
                   {GapCause::kOtherArguments,

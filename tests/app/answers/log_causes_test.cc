@@ -239,6 +239,15 @@ TEST_CASE("arguments in the log that differ from the plan are the first cause") 
   CHECK(findings.front().cause == GapCause::kOtherArguments);
   CHECK_THAT(findings.front().evidence, Catch::Contains("precision none instead of fp8"));
   for (const Finding& one : findings) CHECK(one.cause != GapCause::kUnexplained);
+
+  const std::size_t heads = text.find("heads .............................");
+  REQUIRE(heads != std::string::npos);
+  text.replace(heads, 38, "heads ............................. 31");
+  REQUIRE(write_file_atomically(asked.positional, text).ok());
+  const auto broken = check_log_answer(asked, file);
+  REQUIRE(broken.ok());
+  CHECK_THAT(broken->check.findings.back().evidence,
+             Catch::StartsWith("the log's arguments were not compared with the plan's: "));
   REQUIRE_FALSE(checked->likely.empty());
   CHECK(checked->likely.front().what == "precision=none");
 }
