@@ -10,6 +10,9 @@ from . import device
 from .guard import load_guard
 
 FIRST_STREAM = 1000  # numbers of the groups' streams
+# Ops on one array: its largest form is the whole array of the group.
+WHOLE = ("_allgather_base_", "_reduce_scatter_base_", "alltoall_base_", "all_gather_into_tensor",
+         "reduce_scatter_tensor", "all_to_all_single")
 ASYNC = ("allreduce", "broadcast", "allgather", "_allgather_base", "reduce_scatter", "_reduce_scatter_base",
          "alltoall", "alltoall_base", "reduce", "barrier", "send", "recv", "gather", "scatter",
          "allreduce_coalesced", "allgather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced",
@@ -96,14 +99,14 @@ class Collectives:
             return out
         group = self.group_of(args, kwargs)
         ranks = dist.get_process_group_ranks(group) if group is not None else []
-        largest = max((leaves, outs), key=bytes_of)
+        largest = [max(leaves + outs, key=lambda t: bytes_of([t]))] if name in WHOLE else leaves or outs
         stream = self.streams.setdefault(tuple(ranks), FIRST_STREAM + len(self.streams))
         ready = recorder.marks(load_guard().tpsim_current_stream())
         recorder.waits(stream, ready)
         phase = recorder.phase()
-        recorder.events.append(["collective", name.strip("_"), phase[0], stream, recorder.modules.place(recorder.module(phase)),
-                                ranks if len(ranks) < 9 else [ranks[0], ranks[-1], len(ranks)], max(bytes_of([t]) for t in largest) if name.startswith("allgather") or "scatter" in name else bytes_of(largest),
-                                str(largest[0].dtype).removeprefix("torch.")])
+        recorder.events.append(["collective", name.strip("_"), phase, stream,
+                                recorder.modules.place(recorder.module(phase)), recorder.groups.place(ranks),
+                                bytes_of(largest), str(largest[0].dtype).removeprefix("torch.")])
         done = recorder.marks(stream)
         self.open_marks.append(done)
         self.last_mark = done

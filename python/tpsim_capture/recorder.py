@@ -8,14 +8,13 @@ from torch.utils._pytree import tree_flatten
 
 from . import device
 from .guard import load_guard
-from .values import Values
+from .values import UNWRITTEN, Values
 
 aten = torch.ops.aten
 PLAIN = {torch.Tensor, torch.nn.Parameter, FakeTensor}
 # Ops that launch nothing although they return new tensors.
-WITHOUT_KERNELS = UNWRITTEN = {"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided",
-                               "_local_scalar_dense", "lift_fresh", "detach", "record_stream",
-                               "wait_tensor", "is_nonzero", "equal", "_to_cpu", "set_", "resize_"}
+WITHOUT_KERNELS = UNWRITTEN | {"_local_scalar_dense", "lift_fresh", "detach", "record_stream", "is_nonzero", "equal",
+                               "set_", "resize_"}
 
 
 def layout(tensor):
@@ -24,6 +23,14 @@ def layout(tensor):
     if not tensor.is_contiguous():
         described.append(list(tensor.stride()))
     return described
+
+
+def written(func, args, kwargs):
+    """Tensors that an op without results changes."""
+    named = dict(zip((argument.name for argument in func._schema.arguments), args)) | kwargs
+    changed = [named.get(argument.name) for argument in func._schema.arguments
+               if argument.alias_info is not None and argument.alias_info.is_write]
+    return [leaf for leaf in tree_flatten(changed)[0] if isinstance(leaf, torch.Tensor)]
 
 
 class Interned(list):
@@ -55,14 +62,13 @@ class Recorder(TorchDispatchMode):
         self.values = Values(self.fake_mode)
         self.is_recording = False
         self.optimizer_depth = 0
-        self.kernels, self.modules, self.events = Interned(), Interned(), []
+        self.kernels, self.modules, self.groups, self.events = Interned(), Interned(), Interned(), []
         self.live = {}        # storage -> [number, bytes, kind, weak reference]
         self.storages = []    # of the recorded step: [bytes, kind, module]
         self.stack = [""]     # names of the modules that run
         self.names = weakref.WeakKeyDictionary()
         self.module_of_node = {}
         self.mark_count = 0
-        self.saved = 0
 
     # Modules.
     def enter_module(self, module, *_):
@@ -168,6 +174,7 @@ class Recorder(TorchDispatchMode):
             self.note_storage(tensor)
         if not self.is_recording:
             return out
+        outs = outs or written(func, args, kwargs)
         if not self.launches(func, ins, outs, before):
             return out
         self.record_kernel(func, args, kwargs, ins, outs, phase)
@@ -192,8 +199,8 @@ class Recorder(TorchDispatchMode):
         if scalars and "attention" in row["op"]:
             row["scalars"] = scalars
         if any(t.device.type != "cuda" for t in ins + outs if t.dim()):
-            row["copy"] = "host to device" if outs and outs[0].device.type == "cuda" else "device to host"
-        self.events.append(["kernel", self.kernels.place(row), phase[0],
+            row["to"] = outs[0].device.type
+        self.events.append(["kernel", self.kernels.place(row), phase,
                             load_guard().tpsim_current_stream(), self.modules.place(self.module(phase))])
 
     def start(self):

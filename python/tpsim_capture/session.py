@@ -155,7 +155,7 @@ class Session:
         return {"format": FORMAT, "version": 1, "gpu": self.gpu, "world": self.world, "rank": self.rank,
                 "software": versions, "assumed": recorder.values.assumed, "modules": list(recorder.modules),
                 "storages": recorder.storages, "live_at_start": recorder.at_start,
-                "kernels": list(recorder.kernels), "events": recorder.events}
+                "groups": list(recorder.groups), "kernels": list(recorder.kernels), "events": recorder.events}
 
     def save(self, path):
         text = json.dumps(self.result(), separators=(",", ":"))
@@ -191,6 +191,8 @@ def hook_reducer():
         return plain(self, *args, **kwargs)
 
     data_parallel.forward = forward
+    # Buckets stay in the reverse order of the parameters. A run orders them by its first backward.
+    dist.Reducer._rebuild_buckets = lambda _: False
 
 
 def random_weights():
