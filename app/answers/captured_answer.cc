@@ -6,7 +6,7 @@
 namespace tpsim::app {
 namespace {
 
-constexpr const char* kPlainStack = "pytorch-fsdp";
+constexpr const char* kPlainStack = "pytorch";
 
 template <class T>
 Result<T> named(Result<T> loaded, const char* option) {

@@ -205,6 +205,10 @@ class Reader {
       event.kind = word == "mark" ? Kind::kMark : Kind::kWait;
       event.stream = integer(parts[1], 0, kMostStreams);
       event.index = static_cast<std::uint32_t>(integer(parts[2], 0, 1 << 30));
+    } else if (word == "call") {
+      if (!has(2)) return;
+      event.kind = Kind::kCall;
+      event.module = index(parts[1], step_.modules.size());
     } else if (word == "host_wait") {
       if (!has(2)) return;
       event.kind = Kind::kHostWait;

@@ -58,6 +58,7 @@ struct CapturedEvent {
     kFree,
     kMark,      // index: a point of the stream
     kWait,      // the stream waits for the mark
+    kCall,      // the host enters a module's forward
     kHostWait,  // the host waits for the mark; kEverything: for all streams
   } kind{};
   std::uint32_t index = 0;

@@ -76,6 +76,8 @@ class Recorder(TorchDispatchMode):
             for name, inner in module.named_modules(remove_duplicate=False):
                 self.names.setdefault(inner, name)
         self.stack.append(self.names[module])
+        if self.is_recording:
+            self.events.append(["call", self.modules.place(self.names[module])])
 
     def leave_module(self, *_):
         if len(self.stack) > 1:

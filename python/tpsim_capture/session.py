@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import json
 import os
+import sys
 import tempfile
 import types
 
@@ -149,9 +150,7 @@ class Session:
             raise CaptureError(
                 f"the script ended after {self.steps} optimizer steps, before step {self.wanted} (--step N chooses one)")
         versions = {"torch": torch.__version__}
-        for name in LIBRARIES:
-            with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-                versions[name] = importlib.metadata.version(name)
+        versions |= {name: importlib.metadata.version(name) for name in LIBRARIES if name in sys.modules}
         return {"format": FORMAT, "version": 1, "gpu": self.gpu, "world": self.world, "rank": self.rank,
                 "software": versions, "assumed": recorder.values.assumed, "modules": list(recorder.modules),
                 "storages": recorder.storages, "live_at_start": recorder.at_start,

@@ -118,7 +118,9 @@ class Walk {
       const OpPrice price = ops_.price(priced.work.record);
       priced.time = priced.work.times * price.time;
       if (priced.work.kind == WorkKind::kAttention) {
-        priced.time *= 1 / ops_.attention_speed(AttentionKernel::kFlash2);
+        const bool is_cudnn = kernel.op.find("cudnn") != std::string::npos;
+        priced.time *= 1 / ops_.attention_speed(is_cudnn ? AttentionKernel::kCudnn
+                                                         : AttentionKernel::kFlash2);
       }
       priced.source = price.source;
     }
@@ -151,6 +153,7 @@ class Walk {
           host_ = std::max(host_, marks_[event.index].time);
         }
         break;
+      case Kind::kCall: host_ += machine_.stack.host.per_module_call; break;
       case Kind::kAllocate: allocate(event.index, 1); break;
       case Kind::kFree: allocate(event.index, -1); break;
     }
