@@ -43,7 +43,10 @@ class LayerTracer {
   }
 
   LayerTrace trace(std::int64_t micro_batch) {
-    context_.plan.micro_batch = micro_batch;
+    // The number of micro-batches stays: it determines which gradients are accumulated.
+    Plan& plan = context_.plan;
+    plan.global_batch = plan.global_batch / plan.micro_batch * micro_batch;
+    plan.micro_batch = micro_batch;
     rank_.recorder().rewind(start_);
     switch (kind_) {
       case LayerKind::kBlock: trace_block(); break;

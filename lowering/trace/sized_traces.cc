@@ -171,7 +171,8 @@ const LayerTrace& SizedTraces::at(LayerKind kind, const ModelSpec& model, const 
   std::vector<std::int64_t> sizes = {size};
   if (samples_.size() < 2) sizes.push_back(2 * size);
   std::vector<LayerTrace> traces = trace_sizes(kind, model, plan, options, sizes);
-  for (std::size_t i = 0; i < sizes.size(); ++i) {
+  // The wanted size last: only one trace of another structure is kept.
+  for (std::size_t i = sizes.size(); i-- > 0;) {
     add({sizes[i], slots_of(kind, model, plan, sizes[i]), std::move(traces[i])});
   }
   return *known(size, 0);

@@ -214,8 +214,8 @@ def drawn_search(tpsim, catalogue, rng):
             ("--tp", 0.3, ["1,2", "2,4"]), ("--micro-batch", 0.3, ["1", "1,2"]), ("--cp", 0.5, ["1"])):
         if rng.random() < share:
             options[option] = rng.choice(values)
-    names = [name for name in catalogue.parts if catalogue.models[options["--model"]]["experts"]
-             or name not in OF_EXPERTS]
+    names = [name for name in catalogue.parts if name in catalogue.choices and (catalogue.models[options["--model"]]["experts"]
+             or name not in OF_EXPERTS)]
     for name in rng.sample(names, rng.choice([0, 0, 1, 2])):
         options[name] = rng.choice(catalogue.choices[name])
     for attempt in range(3):

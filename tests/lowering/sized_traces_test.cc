@@ -2,6 +2,8 @@
 // reference model records.
 #include "lowering/trace/sized_traces.h"
 
+#include <algorithm>
+#include <array>
 #include <catch2/catch.hpp>
 #include <random>
 #include <string>
@@ -51,22 +53,31 @@ TEST_CASE("the trace of any micro-batch is that of the reference model") {
                     .dp = one_of(1, 2, 4, 16),
                     .cp = one_of(1, 1, 2),
                     .ep = has_experts(block) ? one_of(1, 2, 8) : 1};
-    plan.global_batch = 96 * plan.degrees.dp;
     plan.zero = static_cast<int>(one_of(0, 1, 2, 3));
     plan.sequence_parallel = plan.degrees.tp > 1 && one_of(0, 1) == 1;
     plan.recompute = static_cast<Recompute>(one_of(Recompute::kNone, Recompute::kFull));
     plan.stage_layers = {block.layers};
     plan.micro_batch = 1;
+    const std::int64_t count = one_of(1, 2, 96);  // of micro-batches
+    plan.global_batch = count * plan.degrees.dp;
     if (!validate(plan, block).ok()) continue;
     ++layouts;
-    CAPTURE(name, plan.degrees.tp, plan.degrees.dp, plan.degrees.cp, plan.degrees.ep, plan.zero);
+    CAPTURE(name, plan.degrees.tp, plan.degrees.dp, plan.degrees.cp, plan.degrees.ep, plan.zero,
+            count);
     const auto kind = static_cast<LayerKind>(
         one_of(LayerKind::kBlock, LayerKind::kBlock, LayerKind::kEmbedding, LayerKind::kHead));
+    TrainingOptions options;
+    options.gradient_sync = static_cast<GradientSync>(
+        one_of(GradientSync::kEveryMicroBatch, GradientSync::kLastMicroBatch));
     SizedTraces sized;
-    for (const std::int64_t micro_batch : {1, 2, 4, 3, 16, 1, 6, 32, 2}) {
+    std::array<std::int64_t, 10> sizes = {1, 2, 4, 3, 16, 1, 6, 32, 2, 4};
+    std::shuffle(sizes.begin() + 1, sizes.end(), random);
+    if (layouts % 2 == 0) std::swap(sizes.front(), sizes.back());
+    for (const std::int64_t micro_batch : sizes) {
       plan.micro_batch = micro_batch;
+      plan.global_batch = count * micro_batch * plan.degrees.dp;
       CAPTURE(micro_batch);
-      check_equal(sized.at(kind, block, plan, {}), trace_layers(kind, block, plan, {}));
+      check_equal(sized.at(kind, block, plan, options), trace_layers(kind, block, plan, options));
     }
   }
 }

@@ -119,7 +119,7 @@ class TypesAndManners(unittest.TestCase):
 
     def test_a_keyword_of_another_program_is_answered_as_on_the_command_line(self):
         for call in (tpsim.plan, tpsim.simulate):
-            with self.assertRaisesRegex(TypeError, "'lora': LoRA is not modelled"):
+            with self.assertRaisesRegex(TypeError, "'lora': write --finetune lora"):
                 call(model="bloom-560m", gpus=8, lora=16) if call is tpsim.plan else call(lora=16)
         with self.assertRaisesRegex(TypeError, "'gradient_checkpointing': write --recompute full"):
             tpsim.plan("bloom-560m", gpus=8, gradient_checkpointing=True)
