@@ -17,6 +17,9 @@ def chosen_backend(query, key, value, mask, grouped, capability):
     half = query.dtype in (torch.float16, torch.bfloat16)
     head, backends = query.shape[-1], torch.backends.cuda
     even = query.shape[-1] == value.shape[-1]
+    broadcasts = query.shape[-3] != key.shape[-3] and not grouped
+    if broadcasts:
+        return "math"
     suits_cudnn = backends.cudnn_sdp_enabled() and half and even and head <= 128 and head % 8 == 0
     if suits_cudnn and CUDNN_FIRST and mask is None and capability in ((9, 0), (10, 0)):
         return "cudnn"

@@ -45,6 +45,7 @@ class Session:
         self.hook_storages()
         self.hook_backward()
         self.hook_processes()
+        refuse_compiling()
         if importlib.util.find_spec("transformers"):
             random_weights()
 
@@ -163,6 +164,14 @@ class Session:
         with os.fdopen(handle, "w") as file:
             file.write(text.replace('["', '\n["').replace('{"op"', '\n{"op"') + "\n")
         os.replace(temporary, path)
+
+
+def refuse_compiling():
+    def compile(*_, **__):
+        raise CaptureError("torch.compile is not captured: nothing runs compiled graphs without a GPU (run the script without it)")
+
+    torch.compile = compile
+    torch.nn.Module.compile = compile
 
 
 class SilentLogger:

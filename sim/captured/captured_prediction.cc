@@ -119,8 +119,8 @@ class Walk {
       priced.time = priced.work.times * price.time;
       if (priced.work.kind == WorkKind::kAttention) {
         const bool is_cudnn = kernel.op.find("cudnn") != std::string::npos;
-        priced.time *= 1 / ops_.attention_speed(is_cudnn ? AttentionKernel::kCudnn
-                                                         : AttentionKernel::kFlash2);
+        priced.time *=
+            1 / ops_.attention_speed(is_cudnn ? AttentionKernel::kCudnn : AttentionKernel::kFlash2);
       }
       priced.source = price.source;
     }
@@ -153,7 +153,7 @@ class Walk {
           host_ = std::max(host_, marks_[event.index].time);
         }
         break;
-      case Kind::kCall: host_ += machine_.stack.host.per_module_call; break;
+      case Kind::kCall: host_ += machine_.stack.host.module_call; break;
       case Kind::kAllocate: allocate(event.index, 1); break;
       case Kind::kFree: allocate(event.index, -1); break;
     }
@@ -162,8 +162,12 @@ class Walk {
   void run_kernel(const CapturedEvent& event, Point& end) {
     const Priced& priced = kernels_[event.index];
     const HostCost& host = machine_.stack.host;
-    host_ += host.per_op;
-    if (event.phase != CapturedPhase::kOptimizer) host_ += host.per_block_op;
+    // Stacks without times of captured programs have one time per kernel.
+    const bool is_split = host.forward_op > Seconds();
+    host_ += event.phase == CapturedPhase::kOptimizer ? host.per_op
+             : !is_split                              ? host.per_op + host.per_block_op
+             : event.phase == CapturedPhase::kForward ? host.forward_op
+                                                      : host.backward_op;
     const Seconds start = std::max(end.time, host_);
     if (event.stream == 0) {
       add_idle(start, end);

@@ -1,8 +1,9 @@
+#include "core/captured/captured_step.h"
+
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <numeric>
 
-#include "core/captured/captured_step.h"
 #include "core/scenario/catalogue.h"
 #include "sim/captured/captured_prediction.h"
 
@@ -46,8 +47,11 @@ CapturedStep two_streams(bool waits) {
   const CapturedTensor tensor{{std::int64_t{1} << 29}, {}, "bfloat16", 2};
   step.kernels = {{"aten.mul.Tensor", {tensor}, {tensor}, {}}};
   step.collectives = {{CollectiveKind::kAllReduce, 0, std::int64_t{1} << 26}};
-  step.events = {{Kind::kKernel, 0, 0},    {Kind::kMark, 1, 0}, {Kind::kWait, 1, 1000},
-                 {Kind::kCollective, 0, 1000}, {Kind::kMark, 2, 1000}};
+  step.events = {{Kind::kKernel, 0, 0},
+                 {Kind::kMark, 1, 0},
+                 {Kind::kWait, 1, 1000},
+                 {Kind::kCollective, 0, 1000},
+                 {Kind::kMark, 2, 1000}};
   if (waits) step.events.push_back({Kind::kWait, 2, 0});
   step.events.push_back({Kind::kKernel, 0, 0});
   return step;
@@ -127,7 +131,8 @@ TEST_CASE("wrong captured steps are errors with their line") {
   const std::string text =
       "{\"format\": \"tpsim captured step\", \"world\": 1, \"rank\": 0, \"software\": {},\n"
       "\"assumed\": {}, \"modules\": [\"\"], \"groups\": [], \"live_at_start\": [],\n"
-      "\"kernels\": [{\"op\": \"aten.mm.default\", \"in\": [[[2, 2], \"float32\"]], \"out\": []}],\n"
+      "\"kernels\": [{\"op\": \"aten.mm.default\", \"in\": [[[2, 2], \"float32\"]], \"out\": "
+      "[]}],\n"
       "\"storages\": [[8, \"\", 0]],\n"
       "\"events\": [[\"kernel\", 0, \"forward\", 0, 0]]}";
   REQUIRE(parse_captured_step(text, "a.json").ok());
