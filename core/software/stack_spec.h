@@ -107,7 +107,7 @@ struct HostCost {
   // Only with SoftwareParts::blocking_launches. Extra time per kernel, because the host detects its
   // end late, and per collective, because the group waits for its slowest host.
   Seconds blocking_op, blocking_collective;
-  // Of captured programs (sim/captured): Python, dispatcher and autograd of an op in forward, the
+  // For captured programs (sim/captured): Python, dispatcher and autograd of an op in forward, the
   // autograd engine of an op in backward, and the call of a module.
   Seconds forward_op, backward_op, module_call;
 };

@@ -1,4 +1,4 @@
-// What an op of PyTorch's dispatcher does: the record that costs/ prices.
+// Maps an op of PyTorch's dispatcher to the record that costs/ prices.
 #pragma once
 
 #include <cstdint>
