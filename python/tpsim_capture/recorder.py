@@ -7,7 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten
 
 from . import device
-from .guard import load_guard
+from .guard import CaptureError, load_guard
 from .values import UNWRITTEN, Values
 
 aten = torch.ops.aten
@@ -55,6 +55,8 @@ class ShapesOnly(FakeTensorMode):
 
 class Recorder(TorchDispatchMode):
     """Storages are followed from the start; other events are kept while `is_recording`."""
+
+    supports_higher_order_operators = True
 
     def __init__(self):
         super().__init__()
@@ -160,6 +162,10 @@ class Recorder(TorchDispatchMode):
         kwargs = kwargs or {}
         if any(kind not in PLAIN for kind in types):
             return NotImplemented
+        if isinstance(func, torch._ops.HigherOrderOperator):
+            if func.name() != "run_dtensor_rng_op":  # (seed, offset, op, *args)
+                raise CaptureError(f"{func.name()} is not captured")
+            return self.__torch_dispatch__(args[2], types, args[3:], kwargs)
         namespace = func.namespace
         if namespace in ("c10d", "_c10d_functional"):
             return self.collectives.run(self, func, args, kwargs)

@@ -46,6 +46,8 @@ class Session:
         self.hook_backward()
         self.hook_processes()
         refuse_compiling()
+        load_data_here()
+        torch._subclasses.FakeTensor.__format__ = format_number
         if importlib.util.find_spec("transformers"):
             random_weights()
 
@@ -164,6 +166,26 @@ class Session:
         with os.fdopen(handle, "w") as file:
             file.write(text.replace('["', '\n["').replace('{"op"', '\n{"op"') + "\n")
         os.replace(temporary, path)
+
+
+def format_number(tensor, spec):
+    return format(tensor.item(), spec) if tensor.dim() == 0 else object.__format__(tensor, spec)
+
+
+def load_data_here():
+    """Worker processes would not know the fake tensors."""
+    loader = torch.utils.data.DataLoader
+    plain = loader.__init__
+
+    def __init__(self, *args, **kwargs):
+        if len(args) > 5:
+            args = (*args[:5], 0, *args[6:])
+        kwargs.pop("num_workers", None)
+        for worker in ("prefetch_factor", "persistent_workers", "pin_memory", "multiprocessing_context"):
+            kwargs.pop(worker, None)
+        plain(self, *args, **kwargs)
+
+    loader.__init__ = __init__
 
 
 def refuse_compiling():
