@@ -19,7 +19,8 @@ constexpr std::array kCommands = {
                "predict one plan: time, speed, memory", "plan.json",
                "plan saved with --save; other options change it",
                "tpsim simulate plan.json --trace timeline.json\n"
-               "tpsim simulate --model bloom-176b --tp 4 --pp 12 --dp 8 --micro-batch 2"},
+               "tpsim simulate --model bloom-176b --tp 4 --pp 12 --dp 8 --micro-batch 2\n"
+               "tpsim simulate --program step.json --cluster dgx-h100    # docs/capture.md"},
     CommandRow{Command::kExplain, run_explain, "explain",
                "show every term of a prediction and its source", "plan.json",
                "plan saved with --save; other options change it",

@@ -3,11 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+
+#include "app/answers/captured_answer.h"
 #include "app/answers/plan_answers.h"
+#include "app/reports/captured_json.h"
 #include "app/reports/report_json.h"
 #include "app/reports/trace_json.h"
 #include "cli/commands/commands.h"
 #include "cli/options/plan_requests.h"
+#include "cli/options/values.h"
+#include "cli/views/answer_views.h"
 #include "cli/views/plan_view.h"
 #include "core/base/files.h"
 #include "core/scenario/plan_contents.h"
@@ -60,9 +67,34 @@ Status write_files(const Arguments& arguments, const NamedScenario& named, const
   return Ok{};
 }
 
+// Predicts a captured step of a PyTorch program, which states its layout itself.
+Result<Answer> simulate_captured(const Arguments& arguments, const Terminal& terminal) {
+  constexpr Opt kMeant[] = {"--program",   "--cluster", "--profile", "--stack",
+                            "--node-gbps", "--json",    "--quiet",   "--color"};
+  for (const OptionRow& option : option_rows()) {
+    const bool is_meant =
+        std::find(std::begin(kMeant), std::end(kMeant), option.opt) != std::end(kMeant);
+    if (!is_meant)
+      TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the captured program states it"));
+  }
+  if (!arguments.positional.empty()) {
+    return bad_input("cannot be combined with a plan file", "--program", "give only one of them");
+  }
+  CapturedRequest request{.path = *arguments["--program"],
+                          .cluster = arguments["--cluster"].value_or(""),
+                          .profile = arguments["--profile"].value_or(""),
+                          .stack = arguments["--stack"].value_or("")};
+  TPSIM_TRY(request.node_gbps, node_gbps_of(arguments));
+  TPSIM_TRY(const CapturedAnswer captured, captured_answer(request));
+  return answered(
+      arguments, terminal, [&] { return captured_report(captured); },
+      [&](TextReport& out) { write_captured(out, captured); });
+}
+
 }  // namespace
 
 Result<Answer> run_simulate(const Arguments& arguments, const Terminal& terminal) {
+  if (arguments.has("--program")) return simulate_captured(arguments, terminal);
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(const SimulateRequest request, simulate_request(arguments, file));
   TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));

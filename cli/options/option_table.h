@@ -123,6 +123,8 @@ inline constexpr OptionFacts kRows[] = {
     {"--save-snapshot", "FILE", "with --memory: write the prediction for pytorch.org/memory_viz",
      kOutput, kExplain},
     {"--program", "", "show the ops, collectives and allocations of each stage", kOutput, kExplain},
+    {"--program", "FILE", "step of a PyTorch program, captured by python -m tpsim_capture", kInputs,
+     kSimulate},
     {"--after", "PASS", "with --program: after this pass (trace: no pass) [the last]", kOutput,
      kExplain},
 

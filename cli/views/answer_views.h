@@ -6,6 +6,7 @@
 
 #include "app/answers/calibrate_answer.h"
 #include "app/answers/campaign_answer.h"
+#include "app/answers/captured_answer.h"
 #include "app/answers/comparison.h"
 #include "app/answers/explain_answers.h"
 #include "app/answers/memory_answer.h"
@@ -41,6 +42,8 @@ void write_difference(TextReport& out, const SimulatedPlan& plan, const Simulate
 // stage and the comparison.
 void write_peak_memory(TextReport& out, const NamedScenario& named, const PlannedRun& run,
                        const MemoryAnswer& answer);
+// The prediction of a captured step.
+void write_captured(TextReport& out, const app::CapturedAnswer& answer);
 void write_why_not(TextReport& out, const WhyNotAnswer& all);
 void write_what_if(TextReport& out, const WhatIfAnswer& answers);
 

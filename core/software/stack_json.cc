@@ -60,6 +60,14 @@ constexpr auto kPartFields = [](auto& io, auto& stack) {
 
 constexpr auto kHostFields = [](auto& io, auto& host) {
   io.quantity({"per_op", "time per kernel launch"}, host.per_op);
+  io.when(host.forward_op > Seconds(), [&](auto& inner) {
+    inner.quantity({"forward_op", "of captured programs: host time per op in forward"},
+                   host.forward_op, kOptional);
+    inner.quantity({"backward_op", "of captured programs: host time per op in backward"},
+                   host.backward_op, kOptional);
+    inner.quantity({"module_call", "of captured programs: host time per call of a module"},
+                   host.module_call, kOptional);
+  });
   io.when(host.per_block_op > Seconds(), [&](auto& inner) {
     inner.quantity(
         {"per_block_op", "additional time per kernel of a block: Python, dispatcher, autograd"},

@@ -107,10 +107,13 @@ struct HostCost {
   // Only with SoftwareParts::blocking_launches. Extra time per kernel, because the host detects its
   // end late, and per collective, because the group waits for its slowest host.
   Seconds blocking_op, blocking_collective;
+  // For captured programs (sim/captured): Python, dispatcher and autograd of an op in forward, the
+  // autograd engine of an op in backward, and the call of a module.
+  Seconds forward_op, backward_op, module_call;
 };
 
 // All host times, for scaling or rounding.
-inline std::array<Seconds*, 15> times_of(HostCost& host) {
+inline std::array<Seconds*, 18> times_of(HostCost& host) {
   return {&host.per_op,
           &host.per_block_op,
           &host.per_collective,
@@ -125,7 +128,10 @@ inline std::array<Seconds*, 15> times_of(HostCost& host) {
           &host.per_micro_batch,
           &host.per_step,
           &host.blocking_op,
-          &host.blocking_collective};
+          &host.blocking_collective,
+          &host.forward_op,
+          &host.backward_op,
+          &host.module_call};
 }
 
 struct StackMemory {

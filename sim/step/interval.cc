@@ -107,11 +107,6 @@ bool has_rows_of_gpu(const Scenario& scenario) {
 // an optimizer on the CPU.
 double relative_spread(const Scenario& scenario, const Plan& plan, const StepCost& cost,
                        const Sources& sources) {
-  // Error of computed prices with measured device constants.
-  constexpr double kModelSpread = 0.05;
-  // Error with device constants from a datasheet or a similar device.
-  constexpr double kDatasheetSpread = 0.12;
-  constexpr double kInterpolatedSpread = 0.02;  // error of prices between measured sizes
   // Expert kernels and dispatchers, with constants of one release.
   constexpr double kExpertSpread = 0.15;
   const double model_spread =

@@ -25,7 +25,7 @@ static_assert(field_count<StackSpec>() == 36);
 static_assert(field_count<CalibrationFacts>() == 7);
 static_assert(field_count<TrainingOptions>() == 16);
 static_assert(field_count<Finetune>() == 11);
-static_assert(field_count<HostCost>() == 15);
+static_assert(field_count<HostCost>() == 18);
 static_assert(std::tuple_size_v<decltype(times_of(std::declval<HostCost&>()))> ==
               field_count<HostCost>());
 static_assert(field_count<StackMemory>() == 10);
@@ -167,7 +167,10 @@ StackSpec odd_stack() {
                 .per_micro_batch = Seconds(0),
                 .per_step = Seconds(12),
                 .blocking_op = Seconds(3e-6),
-                .blocking_collective = Seconds(4e-4)};
+                .blocking_collective = Seconds(4e-4),
+                .forward_op = Seconds(31e-6),
+                .backward_op = Seconds(11e-6),
+                .module_call = Seconds(21e-6)};
   // Sets every part with words to its last one. data_parallel_sync must agree with the training
   // options above.
   for (const PartRow& row : part_rows()) {

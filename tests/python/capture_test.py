@@ -1,0 +1,115 @@
+"""Captures programs with the installed PyTorch. Skipped where there is none."""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PACKAGES, PROGRAM = sys.argv[1], sys.argv[2]
+
+LINEAR = """
+import torch
+layer = torch.nn.Linear(64, 64, device="cuda")
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    layer(torch.ones(8, 64, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+STREAMS = """
+import torch
+a = torch.nn.Parameter(torch.ones(1 << 20, device="cuda"))
+optimizer = torch.optim.SGD([a], lr=0.1)
+side = torch.cuda.Stream()
+for _ in range(2):
+    with torch.cuda.stream(side):
+        b = a.detach() * 2
+    torch.cuda.current_stream().wait_stream(side)
+    (a * b).sum().backward()
+    optimizer.step()
+"""
+ROUTED = """
+import torch
+x = torch.nn.Parameter(torch.ones(64, 16, device="cuda"))
+optimizer = torch.optim.SGD([x], lr=0.1)
+for _ in range(2):
+    _, chosen = torch.topk(x, 2, dim=-1)
+    rows = [(chosen == expert).nonzero().shape[0] for expert in range(16)]
+    assert rows == [8] * 16, rows
+    assert int(chosen.numel()) == 128
+    x.sum().backward()
+    optimizer.step()
+"""
+DATA_DEPENDENT = """
+import torch
+x = torch.ones(64, device="cuda")
+x[x > 0.5]
+"""
+
+
+class Captures(unittest.TestCase):
+    def setUp(self):
+        self.folder = pathlib.Path(tempfile.mkdtemp())
+        self.addCleanup(shutil.rmtree, self.folder)
+
+    def capture(self, text, *options):
+        (self.folder / "train.py").write_text(text)
+        run = subprocess.run(
+            [sys.executable, "-m", "tpsim_capture", *options, "--out", str(self.folder / "step.json"),
+             str(self.folder / "train.py")], capture_output=True, text=True, check=False,
+            env=dict(os.environ, PYTHONPATH=PACKAGES))
+        return run
+
+    def step(self, text, *options):
+        run = self.capture(text, *options)
+        self.assertEqual(run.returncode, 0, run.stderr[-2000:])
+        return json.loads((self.folder / "step.json").read_text())
+
+    def test_a_step_has_the_ops_of_forward_backward_and_update(self):
+        step = self.step(LINEAR)
+        ops = [(event[2], step["kernels"][event[1]]["op"]) for event in step["events"] if event[0] == "kernel"]
+        self.assertIn(("forward", "aten.addmm.default"), ops)
+        self.assertIn(("backward", "aten.mm.default"), ops)
+        self.assertTrue(any(phase == "optimizer" for phase, _ in ops))
+        weights = sum(step["storages"][one][0] for one in step["live_at_start"] if step["storages"][one][1] == "parameter")
+        self.assertEqual(weights, 4 * (64 * 64 + 64))
+
+    def test_the_program_predicts_it(self):
+        self.step(LINEAR)
+        run = subprocess.run([PROGRAM, "simulate", "--program", str(self.folder / "step.json"), "--cluster", "dgx-h100",
+                              "--json"], capture_output=True, text=True, check=True)
+        self.assertGreater(json.loads(run.stdout)["step_s"], 0)
+
+    def test_streams_and_waits_are_recorded(self):
+        step = self.step(STREAMS)
+        streams = {event[3] for event in step["events"] if event[0] == "kernel"}
+        self.assertEqual(len(streams), 2)
+        marks = [event for event in step["events"] if event[0] == "mark"]
+        waits = [event for event in step["events"] if event[0] == "wait"]
+        self.assertEqual([mark[2] for mark in marks], [wait[2] for wait in waits])
+        self.assertEqual(waits[0][1], 0)
+
+    def test_routers_are_balanced(self):
+        self.step(ROUTED)
+
+    def test_what_cannot_be_captured_is_named_with_its_line(self):
+        run = self.capture(DATA_DEPENDENT)
+        self.assertEqual(run.returncode, 2)
+        self.assertRegex(run.stderr, r"error: .*train.py:4: the size of aten")
+        run = self.capture("import torch\ntorch.compile(torch.nn.Linear(2, 2))\n")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("torch.compile is not captured", run.stderr)
+        run = self.capture(LINEAR, "--step", "7")
+        self.assertEqual(run.returncode, 2)
+        self.assertIn("after 2 optimizer steps, before step 7", run.stderr)
+
+
+if __name__ == "__main__":
+    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True, check=False).returncode != 0:
+        print("skipped: PyTorch is not installed")
+        sys.exit(0)
+    del sys.argv[1:]
+    unittest.main()

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""Compares captured steps with the measured steps of the same script.
+
+Usage: capture_validation.py RUNS.csv --cluster NAME [--program build/release/tpsim] [--only SUBSTRING]
+                             [--cases NAME] [--gpu NAME] [--steps FOLDER]
+
+RUNS.csv is a table that tools/torch_training.py wrote on a GPU. Each of its cases is captured here with
+python -m tpsim_capture (needs PyTorch and transformers, no GPU), predicted, and compared in step time and in
+PyTorch's peak of allocated bytes. --steps keeps the captured steps, and reads those that are there.
+"""
+import argparse
+import csv
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+def captured(case, cases, folder, gpu):
+    path = folder / f"{case}.json"
+    if path.exists():
+        return path
+    environment = dict(os.environ, PYTHONPATH=str(HERE.parent / "python"))
+    run = subprocess.run(
+        [sys.executable, "-m", "tpsim_capture", "--gpu", gpu, "--out", str(path), str(HERE / "torch_training.py"),
+         str(folder / "unused.csv"), "--only", case, "--cases", cases],
+        capture_output=True, text=True, env=environment, check=False)
+    if run.returncode != 0:
+        raise RuntimeError(run.stderr.strip().splitlines()[-1] if run.stderr.strip() else "no message")
+    return path
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("runs", type=pathlib.Path)
+    parser.add_argument("--cluster", required=True)
+    parser.add_argument("--cases", default="first", help="list of torch_training.py")
+    parser.add_argument("--gpu", default="h100")
+    parser.add_argument("--program", default="build/release/tpsim")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--steps", type=pathlib.Path)
+    asked = parser.parse_args()
+    folder = asked.steps or pathlib.Path(tempfile.mkdtemp())
+    folder.mkdir(exist_ok=True)
+    times, memories, held = [], [], 0
+    print("case\tpredicted ms\tmeasured ms\terror %\tpredicted GiB\tmeasured GiB\terror %")
+    for row in csv.DictReader(asked.runs.open()):
+        if asked.only not in row["id"] or row["outcome"] != "ok" or not row["step_s"]:
+            continue
+        try:
+            path = captured(row["id"], asked.cases, folder, asked.gpu)
+            report = json.loads(subprocess.run(
+                [asked.program, "simulate", "--program", str(path), "--cluster", asked.cluster, "--json"],
+                capture_output=True, text=True, check=True).stdout)
+        except (RuntimeError, subprocess.CalledProcessError) as error:
+            print(f"{row['id']}\tnot captured: {error}", flush=True)
+            continue
+        allocated = sum(size for kind, size in report["memory"].items() if kind not in ("context", "fragmentation"))
+        step, memory = float(row["step_s"]), float(row["mem_gb"])
+        times.append(100 * (report["step_s"] / step - 1))
+        memories.append(100 * (allocated / memory - 1))
+        held += report["step_low_s"] <= step <= report["step_high_s"]
+        print(f"{row['id']}\t{1e3 * report['step_s']:.1f}\t{1e3 * step:.1f}\t{times[-1]:+.1f}\t"
+              f"{allocated:.2f}\t{memory:.2f}\t{memories[-1]:+.2f}", flush=True)
+    if times:
+        print(f"{len(times)} rows: mean error of time {statistics.mean(map(abs, times)):.1f} %, of memory "
+              f"{statistics.mean(map(abs, memories)):.1f} %, intervals hold {held}")
+
+
+if __name__ == "__main__":
+    main()
