@@ -80,7 +80,7 @@ class Framework {
   // Returns the shell command of a job that starts the ranks of one node.
   virtual std::string start_command(const ModelSpec& model, const std::string& job) const;
 
-  // Name of the framework in python/tpsim_recipes/judges.py; empty if its files cannot be checked.
+  // Name of the framework in tools/tpsim_judges; empty if its files cannot be checked.
   virtual std::string_view judge() const { return ""; }
   // Adds what the judge needs besides the options and the environment. By default: the
   // configuration file and its settings.
