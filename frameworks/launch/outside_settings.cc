@@ -193,7 +193,7 @@ void refuse_logged(const std::vector<LaunchOption>& options, LeftSettings& left)
         continue;
       if (is_harmless(refused, option.value)) continue;
       if (option.name.starts_with("--fp8-") || option.name.starts_with("--fp4-")) continue;
-      left.refuse(option.name, to_string(option), refused.why);
+      left.refuse(option.name, to_string(option), std::string(refused.why));
     }
   }
 }
@@ -207,7 +207,7 @@ std::vector<std::string> take_outside(LaunchStack stack, std::vector<LaunchOptio
     if (row != nullptr ? is_harmless(*row, option.value) : is_outside(stack, option.name)) {
       add_outside(option.name, names);
     } else if (row != nullptr) {
-      left.refuse(option.name, to_string(option), row->why);
+      left.refuse(option.name, to_string(option), std::string(row->why));
     } else {
       kept.push_back(std::move(option));
     }

@@ -277,15 +277,15 @@ TEST_CASE("an unsupported program is named") {
 }
 
 TEST_CASE("every row of a program's table has an effect") {
-  for (const TrainingProgram* one : all_programs()) {
-    INFO(one->name);
-    CHECK_FALSE((one->commands.empty() && one->file_keys.empty()));
-    for (const std::string& stated : words_in(std::string(one->defaults))) {
+  for (const TrainingProgram& one : all_programs()) {
+    INFO(one.name);
+    CHECK_FALSE((one.commands.empty() && one.file_keys.empty()));
+    for (const std::string& stated : words_in(one.defaults)) {
       INFO(stated);
       CHECK_THAT(stated, Catch::Matches("[^=]+=.+"));
     }
-    for (const auto rows : {one->rows, one->shared_rows}) {
-      for (const ProgramSetting& row : rows) CHECK_FALSE((row.key.empty() || row.becomes.empty()));
+    for (const ProgramSetting& row : one.facts.rows) {
+      CHECK_FALSE((row.key.empty() || row.becomes.empty()));
     }
   }
 }
