@@ -118,6 +118,8 @@ std::string_view list_of(std::string_view name);
 // Whether a pattern matches the setting, or the list that contains it.
 bool has_pattern(std::string_view name, std::string_view patterns);
 bool is_harmless(const LeftOver& row, std::string_view value);
+// Whether the table ignores the setting.
+bool ignores(const FactTable& table, std::string_view name);
 // Removes the settings that `rows` refuse from `in` and adds them to `left`. Must run before the
 // reader can report other errors.
 void refuse_first(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,

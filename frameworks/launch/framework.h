@@ -71,8 +71,6 @@ class Framework {
   virtual Result<ImportedPlan> read_settings(const std::vector<FlatSetting>& settings,
                                              const LaunchFile& file,
                                              const ImportInputs& inputs) const;
-  // Whether an option is not a setting of a plan and is ignored: "--lr".
-  virtual bool is_outside(std::string_view option) const;
 
   // Writes the launch files. Error if they cannot express the plan.
   virtual Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,

@@ -8,8 +8,22 @@
 #include "frameworks/programs/program_code.h"
 
 namespace tpsim {
-void derive_chat(ProgramSettings& settings, LeftSettings&) {
+// Adapters of all linear layers (dschat/utils/module/lora.py). Without only_optimize_lora the other
+// weights are trained too.
+void put_adapters_of_chat(ProgramSettings& settings, LeftSettings& left) {
+  const std::int64_t rank = settings.number("@lora", 0);
+  if (rank == 0) return;
+  if (!settings.is("@only-lora", "true")) {
+    return left.refuse("lora_dim", fmt::format("lora_dim: {}", rank),
+                       "tpsim models adapters with frozen weights only: --only_optimize_lora");
+  }
+  settings.put("@part.finetune", std::string("lora"));
+  settings.put("@part.lora_rank", rank);
+}
+
+void derive_chat(ProgramSettings& settings, LeftSettings& left) {
   if (settings.is("bf16", "true")) settings.erase("fp16");
+  put_adapters_of_chat(settings, left);
   if (!settings.has("@critic")) return;
   settings.note(
       "only the actor's update is predicted; generation, rewards, other models' updates are not");
