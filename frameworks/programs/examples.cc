@@ -29,6 +29,27 @@ void derive_chat(ProgramSettings& settings, LeftSettings& left) {
       "only the actor's update is predicted; generation, rewards, other models' updates are not");
 }
 
+// Packs of samples have one length; other samples are padded to dataset.seq_length at most.
+void derive_automodel(ProgramSettings& settings, LeftSettings& left) {
+  const std::string* const length =
+      settings.has("@packed") ? settings.find("@packed") : settings.find("@sample");
+  if (length == nullptr) {
+    settings.open.ask(
+        {"the file does not state the sequence length", "--set dataset.seq_length=N"});
+  } else {
+    settings.put("@length", *length);
+  }
+  const std::int64_t copies = settings.number("@replicas", 1);
+  if (copies <= 1) return;
+  if (settings.number("@tp", 1) * settings.number("@cp", 1) > 1) {
+    left.refuse(
+        "distributed.dp_replicate_size", fmt::format("dp_replicate_size: {}", copies),
+        "tpsim models replicas of this program without tensor and context parallelism only");
+  }
+  settings.put("dp_replicate_size", copies);
+  settings.put("dp_shard_size", settings.gpus() / copies);
+}
+
 // Makes the model of the sizes in the arguments, as get_model_config() does.
 Result<std::vector<FlatSetting>> expand_aws(std::vector<FlatSetting> settings,
                                             const LaunchFile& file, const ImportInputs&,

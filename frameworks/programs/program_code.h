@@ -26,6 +26,7 @@ DeriveProgram derive_factory;
 DeriveProgram derive_titan;
 DeriveProgram derive_flagscale;
 DeriveProgram derive_chat;
+DeriveProgram derive_automodel;
 FinishProgram finish_neox;
 
 }  // namespace tpsim

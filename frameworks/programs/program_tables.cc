@@ -33,6 +33,7 @@ const std::map<std::string_view, Code>& code_by_name() {
       {"derive_titan", derive_titan},
       {"derive_flagscale", derive_flagscale},
       {"derive_chat", derive_chat},
+      {"derive_automodel", derive_automodel},
       {"finish_neox", finish_neox}};
   return kCode;
 }
