@@ -37,6 +37,7 @@ ci=(
   clang-format           # tools/format.sh
   clang-tidy             # tools/tidy.sh
   lld                    # links programs with sanitizers, which are large
+  python3-yaml           # tools/tpsim_judges
   shellcheck             # scripts that tpsim export writes
   xvfb libgl1-mesa-dri   # the window on a virtual display
   chromium               # the page in a browser

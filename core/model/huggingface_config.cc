@@ -2,12 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 
 #include "core/base/text.h"
 #include "core/json/json_document.h"
-#include "core/model/huggingface_family.h"
+#include "core/model/huggingface_reader.h"
 #include "core/model/model_support.h"
 
 namespace tpsim {
@@ -20,55 +19,19 @@ std::string model_name(const std::string& file) {
   return folder.empty() ? "config" : folder;
 }
 
-// Known families that cannot be planned, with the part that is not modelled.
-constexpr auto kKnownToDiffer = std::to_array<std::pair<std::string_view, std::string_view>>(
-    {{"afmoe", "gated sliding-window attention with norms before and after"},
-     {"bert", "bidirectional attention"},
-     {"dbrx", "clipped queries, keys and values"},
-     {"falcon_h1", "attention and Mamba-2 side by side in every block"},
-     {"falcon_mamba", "Mamba-1 layers"},
-     {"gemma3n_text", "several residual streams and per-layer embeddings"},
-     {"jamba", "Mamba-1 layers"},
-     {"longcat_flash", "two attention layers in a block with experts"},
-     {"mamba2", "no attention, and its own variant of Mamba-2"},
-     {"minicpm3", "latent attention with scaled residuals"},
-     {"mllama_text_model", "cross attention to images"},
-     {"olmo", "norms without weights"},
-     {"recurrent_gemma", "gated linear recurrences"},
-     {"rwkv", "time mixing in place of attention"},
-     {"step3_text", "attention with factorized matrices"},
-     {"t5", "an encoder and a decoder"},
-     {"xglm", "sinusoidal position embeddings"},
-     {"zamba2", "blocks that are shared by layers"}});
-
 // Longest default of the training sequence. Longer contexts are added at the end of pretraining,
 // with few tokens.
 constexpr std::int64_t kLongestSequence = 8192;
-// Families that are pretrained with shorter sequences, and the length: reports of DeepSeek-V2/V3,
-// Qwen2.5, Qwen3, GLM-4.5, Kimi K2, phi-3/4, StarCoder2, SmolLM3, InternLM2. The other families do
-// not publish a length: that of their catalogue entries.
 constexpr std::int64_t kShorterSequence = 4096;
-constexpr std::string_view kTrainedShorter =
-    "deepseek* qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next qwen3_5* glm4_moe glm_moe_dsa kimi* phi3 "
-    "starcoder2 smollm3 internlm2 gpt_oss mixtral gemma4* minimax* mimo_v2* nemotron-nas step3p*";
 
 // Returns the default of the training sequence: that of the family's pretraining, at most the
 // context that the file states.
 std::int64_t pretraining_sequence(const ModelSpec& model, std::string_view type) {
   const std::int64_t before_stretch = model.attention.rotary.stretch.original_positions;
   std::int64_t seq =
-      std::min(model.seq, matches_any(type, kTrainedShorter) ? kShorterSequence : kLongestSequence);
+      std::min(model.seq, matches_any(type, family_tables().shorter_families) ? kShorterSequence
+                                                                              : kLongestSequence);
   return before_stretch > 0 ? std::min(seq, before_stretch) : seq;
-}
-
-std::vector<Family> all_families() {
-  std::vector<Family> all;
-  for (const auto& families : {dense_families(), classic_families(), expert_families(),
-                               hybrid_families(), linear_families(), newer_families(),
-                               older_families(), sparse_families(), window_families()}) {
-    all.insert(all.end(), families.begin(), families.end());
-  }
-  return all;
 }
 
 std::string supported_types() {
@@ -117,34 +80,63 @@ void name_other_parts(const JsonValue& root, ModelSpec& model) {
   }
 }
 
+// Reads the vision and audio encoders of a multimodal model as planned parts of the first stage.
+// ModelSpec::notes names encoders that cannot be read.
+void read_encoder(const JsonMember& member, const std::string& file, ModelSpec& model) {
+  FieldReader in(member.value, file, member.key + ".");
+  in.allow_foreign_keys();
+  const EndShape ends = model.ends;
+  const std::vector<std::string> notes = model.notes;
+  TableReader reader(in, model);
+  reader.set("key", member.key);
+  for (const EncoderTable& encoder : family_tables().encoders) {
+    if (encoder.key != member.key || reader.number(encoder.condition) == 0) continue;
+    reader.run(encoder.statements);
+    if (in.finish().ok()) return;
+    break;
+  }
+  model.ends = ends;
+  model.notes = notes;
+  model.notes.push_back(
+      member.key + ": tpsim does not support this encoder; it is neither counted nor predicted");
+}
+
+void read_encoders(const JsonValue& root, const std::string& file, ModelSpec& model) {
+  if (const JsonValue* inner = root.find("thinker_config")) {
+    return read_encoders(*inner, file, model);
+  }
+  for (const JsonMember& member : *root.as<JsonValue::Object>()) {
+    const bool is_encoder = member.key == "vision_config" || member.key == "audio_config";
+    if (is_encoder && member.value.as<JsonValue::Object>() != nullptr) {
+      read_encoder(member, file, model);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<std::string_view> huggingface_types() {
   std::vector<std::string_view> types;
-  for (const Family& family : all_families()) types.push_back(family.type);
-  std::sort(types.begin(), types.end());
+  for (const auto& [type, family] : family_tables().families) types.push_back(type);
   return types;
 }
 
 std::string_view why_unplanned(std::string_view type) {
-  const auto known = std::find_if(kKnownToDiffer.begin(), kKnownToDiffer.end(),
-                                  [&](const auto& one) { return one.first == type; });
-  return known == kKnownToDiffer.end() ? "" : known->second;
+  const auto known = family_tables().unplanned.find(type);
+  return known == family_tables().unplanned.end() ? std::string_view() : known->second;
 }
 
 Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::string& file) {
   TPSIM_TRY(const TextPart part, text_part(root, file));
   FieldReader in(*part.root, file, part.is_part ? "text_config." : "");
   in.allow_foreign_keys();
-  const std::vector<Family> families = all_families();
-  const auto family = std::find_if(families.begin(), families.end(),
-                                   [&](const Family& one) { return one.type == part.type; });
   if (const std::string_view reason = why_unplanned(part.type); !reason.empty()) {
     in.reject("model_type", fmt::format("'{}' is not supported: it has {}", part.type, reason),
               "tpsim show families lists the supported families");
     return in.finish().error();
   }
-  if (family == families.end()) {
+  const auto family = family_tables().families.find(part.type);
+  if (family == family_tables().families.end()) {
     in.reject("model_type", fmt::format("'{}' is not supported", part.type), supported_types());
     return in.finish().error();
   }
@@ -152,18 +144,19 @@ Result<ModelSpec> model_from_huggingface(const JsonValue& root, const std::strin
   model.name = model_name(file);
   model.source = fmt::format("Hugging Face {} configuration {}", part.type, file);
   model.family = part.type;
-  Config config{in, model, {}};
   in.number("initializer_range", model.initializer_range, {0, 10}, kOptional);
-  family->read(config);
+  TableReader reader(in, model);
+  reader.set("type", part.type);
+  reader.run(family->second.statements);
   model.seq = pretraining_sequence(model, part.type);
   // Multi-head attention is the default if a file does not state kv heads.
   if (model.attention.kv_heads == 0) model.attention.kv_heads = model.attention.heads;
-  for (BlockShape& block : config.layers) {
+  for (BlockShape& block : reader.layers) {
     if (block.attention.kv_heads == 0) block.attention.kv_heads = block.attention.heads;
   }
-  name_what_was_left(config, part.type);
+  name_what_was_left(reader, part.type);
   TPSIM_TRY_STATUS(in.finish());
-  if (!config.layers.empty()) set_blocks(model, config.layers);
+  if (!reader.layers.empty()) set_blocks(model, reader.layers);
   if (part.is_part) {
     read_encoders(root, file, model);
     name_other_parts(root, model);

@@ -4,7 +4,7 @@
 #include "core/json/field_schema.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
-#include "core/model/huggingface_family.h"
+#include "core/model/huggingface_reader.h"
 #include "core/model/model_fields.h"
 
 namespace tpsim {

@@ -12,7 +12,7 @@
 namespace tpsim {
 
 // Reads both kinds: a file with "format" is a tpsim model, one with "model_type" is Hugging Face's
-// (core/model/huggingface_family.h). The returned model has passed validate().
+// (core/model/huggingface_reader.h). The returned model has passed validate().
 Result<ModelSpec> read_model(const std::filesystem::path& path);
 Result<ModelSpec> parse_model(std::string_view text, const std::string& file);
 

@@ -95,11 +95,6 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const std::vector<L
   return result;
 }
 
-// Ignored arguments of DeepSpeed.
-constexpr std::string_view kMoreOutside =
-    "--sync-tp-duplicated-parameters --inference --make-vocab-size-divisible-by --deepscale* "
-    "--deepspeed-mpi";
-
 class MegatronDeepSpeed final : public Framework {
  public:
   MegatronDeepSpeed()
@@ -113,9 +108,6 @@ class MegatronDeepSpeed final : public Framework {
                                     const std::vector<LaunchFile>& files,
                                     const ImportInputs& inputs) const override {
     return import_deepspeed(std::move(command), files, inputs);
-  }
-  bool is_outside(std::string_view option) const override {
-    return is_outside_megatron(option) || matches_any(option, kMoreOutside);
   }
 
   Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,

@@ -2,8 +2,12 @@
 // axolotl/utils/schemas/peft.py, LLaMA-Factory's hparams/finetuning_args.py.
 #include "frameworks/huggingface/adapter_settings.h"
 
-#include <cmath>
+#include <fmt/format.h>
 
+#include <cmath>
+#include <optional>
+
+#include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/software/finetune.h"
 #include "frameworks/huggingface/trainer_keys.h"
@@ -36,15 +40,6 @@ constexpr ModuleNames kModules[] = {
     {kUp, "up_proj w3 fc1 dense_h_to_4h c_fc"},
     {kDown, "down_proj w2 fc2 dense_4h_to_h"},
 };
-
-// Settings of adapters that change neither time nor memory, or little.
-constexpr std::string_view kHarmless =
-    "lora_fan_in_fan_out lora_model_dir lora_on_cpu lora_bias lora_task_type lora_init* "
-    "init_lora_weights peft_init_lora_weights loraplus_* lora_modules_to_save additional_target "
-    "lora_target_linear lora_target_modules lora_target lora_target_parameters peft_type "
-    "peft_layers_to_transform bnb_4bit_compute_dtype bnb_4bit_quant_type bnb_4bit_use_double_quant "
-    "use_bnb_nested_quant bnb_config_kwargs.* bnb_4bit_quant_storage quantization_method "
-    "create_new_adapter pissa_* lora_mlp_kernel lora_qkv_kernel lora_o_kernel peft_autocast*";
 
 // Returns "lora", "qlora" or another word; empty if all weights are trained.
 std::string kind_of_adapter(const FlatReader& in) {
@@ -81,8 +76,12 @@ std::int64_t bits_of_base(FlatReader& in, const std::string& kind) {
 
 std::int64_t percent_of(FlatReader& in, double usual) {
   const auto text = in.text("lora_dropout");
-  const double share = text ? std::strtod(text->c_str(), nullptr) : usual;
-  return std::llround(100 * share);
+  const auto share = text ? parse_number<double>(*text) : std::optional(usual);
+  if (!share || !(*share >= 0) || *share >= 1) {
+    in.fail(fmt::format("lora_dropout is '{}'; it must be a number from 0 to below 1", *text));
+    return 0;
+  }
+  return std::llround(100 * *share);
 }
 
 // Returns bits of TrainedPart.
@@ -158,7 +157,7 @@ void read_adapters(FlatReader& in, ImportedPlan& result) {
   }
   any_flag(in, {"use_dora", "peft_use_dora"});
   std::erase_if(in.left(), [&](const FlatSetting& one) {
-    if (!matches_any(one.key, kHarmless)) return false;
+    if (!ignores(fact_table("adapters"), one.key)) return false;
     add_outside(one.key, result.outside);
     return true;
   });

@@ -26,55 +26,6 @@ constexpr const char* kWholeBits =
     "tpsim models weights of 16 or 32 bits; with --set NAME=null the setting is ignored, and the "
     "predicted memory is an upper bound";
 
-// Rules for settings that no reader reads. The first matching row applies.
-constexpr LeftOver kTrainerRows[] = {
-    {"use_lisa use_lora use_qlora use_dora adapter lora_* peft* use_peft unfrozen_parameters* "
-     "relora* gptq",
-     kAllWeights},
-    {"load_in_8bit load_in_4bit bnb_4bit* quantization_bit", kWholeBits},
-    {"finetuning_type", kAllWeights, "full"},
-    {"rl stage", "tpsim models language-model losses only", "sft pt dpo ipo orpo simpo cpo kto rm"},
-    {"fsdp_config.*offload_params fsdp_config.fsdp_offload_params fsdp_config.offload_params "
-     "fsdp_offload_params deepspeed_config.offload_param_device",
-     kNoOffload},
-    {"fp8", "tpsim models the Trainer in bf16, fp16 or fp32 only"},
-    {"fp8_*"},  // no effect, because "fp8" is refused if it is on
-    {"parallelism_config*", "tpsim models a Trainer's data, tensor and context parallelism only",
-     "1"},
-    {"config_overrides*", "state the model with these values: --model FILE"},
-    {"flex_attention",
-     "tpsim has no kernel times for FlexAttention; --set flex_attention=false predicts "
-     "FlashAttention instead"},
-    {"optim_target_modules*", kAdamState},
-    {"adam_* assistant_only_loss average_tokens_across_devices beta columns* completion_only_loss "
-     "eos_token pad_token simpo* cpo* orpo* flex_attn_compile_kwargs* liger_* loss_type packing_* "
-     "per_device_eval_batch_size lazy_preprocess max_prompt_length model_init_kwargs* warmup "
-     "config auto_resume* base_model_* chat_template* ckpt* compute_environment cosine_* data_* "
-     "dataloader_* dataset* datasets* ddp_* debug default_system_message disable_tqdm do_eval "
-     "do_train downcast_bf16 dynamo_* early_stopping* embeddings_* enable_cpu_affinity epochs "
-     "eval_* evals_per_epoch evaluation_* float16 fsdp_config.* fsdp_* gpu_ids "
-     "gradient_checkpointing_kwargs* group_by_length hf_* hub_* include_* is_* jinja* label* "
-     "learning_rate* load_best_model* local_rank log_* logging_* loss_watchdog* lr_* machine_rank "
-     "main_* max_grad_norm max_steps metric* min_lr* mlflow* model_revision model_type neftune* "
-     "num_epochs num_train_epochs optim_args* output_dir overwrite_* plugins* prediction_loss_only "
-     "preprocessing_* push_to_hub* rdzv_backend remove_unused_columns report_to* resume_* run_name "
-     "s2_attention same_network sample_packing_* save_* saves_per_epoch seed shuffle* "
-     "special_tokens* strict system_prompt test_* tf32 token* tokens* tokenizer* total_num_steps "
-     "tpu_* train_on_* trust_remote_code type use_cpu use_tensorboard val_* wandb* warmup_* "
-     "weight_decay xformers_attention deepspeed_config.* use_slow_tokenizer with_tracking "
-     "checkpointing_steps keep_last_n_checkpoints eot_tokens pretraining_dataset* streaming* "
-     "pretrain_multipack_* multipack_* use_vllm vllm_* num_generations reward_* temperature top_k "
-     "top_p repetition_penalty scale_rewards num_iterations epsilon* steps_per_generation "
-     "generation_* wandb_* max_tool_calling_* benchmarks callbacks code_* parallel_code_* e2b_* "
-     "ioi_* morph_* piston_* ref_model* truncation_mode sync_ref_model mask_truncated_completions "
-     "dpo* bf16_full_eval fp16_full_eval fp16_* half_precision_backend gradient_clipping template "
-     "max_samples plot_loss mask_history mix_strategy interleave_probs media_dir image_* video_* "
-     "freeze_* resize_vocab use_fast_tokenizer compute_accuracy buffer_size predict_with_generate "
-     "print_param_status conversation_* disable_group_texts train_file* validation_* cache_dir "
-     "tokenized_* bench_* apply_instruct_masks lr token_scaled_loss single_seq lisa_* customized_* "
-     "optim_*"},
-};
-
 // Settings of adapters, which have no effect if all weights are trained.
 constexpr std::string_view kAdapterKeys = "lora_* peft_* loraplus_* qlora_* dora_*";
 
@@ -103,10 +54,6 @@ void leave_out_unused_adapter(FlatReader& in, std::vector<std::string>& outside)
     return true;
   });
 }
-
-// The first four rows of kTrainerRows. import_trainer() refuses their settings before it reports
-// missing values.
-constexpr std::span<const LeftOver> kTrainerModelRows(kTrainerRows, 4);
 
 // Reads the dtype in which weights are loaded. With 16-bit weights and plain data parallelism,
 // gradients and Adam's moments also have 16 bits. Sharded training keeps fp32 master weights.
@@ -224,7 +171,7 @@ bool trains_on_pairs(const FlatReader& in) {
 }
 
 TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const ImportInputs& inputs,
-                         const ShardMesh& mesh, OpenQuestions& open) {
+                         std::int64_t of_mesh, OpenQuestions& open) {
   TrainerSize size;
   size.micro = any_integer(in, {"per_device_train_batch_size", "micro_batch_size"});
   size.accumulation = any_integer(
@@ -239,7 +186,7 @@ TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const Im
   if (size.gpus < 1 && told && size.accumulation > 0) {
     size.gpus = config.train_batch / (size.micro * size.accumulation);
   }
-  if (size.gpus < 1 && mesh.shards > 1) size.gpus = mesh.copies * mesh.shards;
+  if (size.gpus < 1) size.gpus = of_mesh;
   if (size.micro < 1 && size.gpus > 0 && size.accumulation > 0 && config.train_batch > 0) {
     size.micro = config.train_batch / (size.gpus * size.accumulation);
   }
@@ -327,7 +274,9 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   leave_out_frozen_encoders(in, result);
   leave_out_overrides(in, result.outside);
   note_empty_cache(in, result);
-  refuse_first(in, file, kTrainerModelRows, *inputs.left);
+  const std::span<const LeftOver> rows = fact_table("trainer").left;
+  constexpr std::size_t kOfTraining = 5;  // rows that say what is trained
+  refuse_first(in, file, rows.first(kOfTraining), *inputs.left);
   TPSIM_TRY_STATUS(read_deepspeed(in, file, inputs, config, result));
   const bool has_pairs = trains_on_pairs(in);
   const std::string kind = in.text("distributed_type").value_or("");
@@ -349,8 +298,10 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   const ShardMesh mesh = mesh_of(in);
   const bool shards = result.stack == "pytorch-fsdp" && plan.zero >= 2;
   const ModelSplit split = shards ? split_of(in) : refused_split(in, *inputs.left);
-  const TrainerSize size = trainer_size(in, config, inputs, mesh, open);
-  if (size.gpus > 0) read_mesh(in, mesh, size.gpus / (split.tp * split.cp), result);
+  const std::int64_t of_mesh =
+      mesh.shards > 1 ? mesh.copies * mesh.shards * split.tp * split.cp : 0;
+  const TrainerSize size = trainer_size(in, config, inputs, of_mesh, open);
+  if (size.gpus > 0) read_mesh(in, mesh, split, size.gpus, result);
   read_loaded_bits(in, result);
   read_trainer_optimizer(in, result);
   const std::int64_t tp = plan.degrees.tp;
@@ -369,7 +320,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
     result.parts[StackPart::kGradientSync] =
         static_cast<std::int64_t>(GradientSync::kEveryMicroBatch);
   }
-  Status settled = settle_left(in, file, kTrainerRows, result.outside, *inputs.left);
+  Status settled = settle_left(in, file, rows, result.outside, *inputs.left);
   TPSIM_TRY_STATUS(open.status());
   TPSIM_TRY_STATUS(std::move(settled));
   TPSIM_TRY_STATUS(split_model(split, 0, result));

@@ -70,7 +70,8 @@ ShardMesh mesh_of(FlatReader& in) {
   return {size("dp_replicate_size"), size("dp_shard_size")};
 }
 
-void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, ImportedPlan& result) {
+void read_mesh(FlatReader& in, const ShardMesh& mesh, const ModelSplit& split, std::int64_t gpus,
+               ImportedPlan& result) {
   const auto [copies, shards] = mesh;
   if (copies <= 1) return;
   if (shards <= 1) {
@@ -78,11 +79,15 @@ void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, Importe
     return;
   }
   constexpr std::int64_t kUsualNode = 8;
-  if (copies * shards != gpus) {
-    return in.fail(
-        fmt::format("dp_replicate_size {} x dp_shard_size {} is not the number of GPUs, {}", copies,
-                    shards, gpus),
-        fmt::format("state the number of GPUs: --gpus {}", copies * shards));
+  const std::int64_t ranks = split.tp * split.cp;
+  if (copies * shards * ranks != gpus) {
+    const std::string wanted = ranks == 1
+                                   ? fmt::format("GPUs, {}", gpus)
+                                   : fmt::format("data-parallel ranks: {} GPUs / (tp {} x cp {})",
+                                                 gpus, split.tp, split.cp);
+    return in.fail(fmt::format("dp_replicate_size {} x dp_shard_size {} is not the number of {}",
+                               copies, shards, wanted),
+                   fmt::format("state the number of GPUs: --gpus {}", copies * shards * ranks));
   }
   result.parts[StackPart::kShardGroup] = shards == kUsualNode ? kShardOverNode : shards;
 }

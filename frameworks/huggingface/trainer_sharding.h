@@ -22,15 +22,16 @@ struct ShardMesh {
   std::int64_t shards = 1;
 };
 ShardMesh mesh_of(FlatReader& in);
-// Sets the shard group in `result` if there are several replicas (HSDP). A group of 8 GPUs becomes
-// kShardOverNode. Replicas without shards become ZeRO 0.
-void read_mesh(FlatReader& in, const ShardMesh& mesh, std::int64_t gpus, ImportedPlan& result);
-
 // Tensor and context parallelism.
 struct ModelSplit {
   std::int64_t tp = 1;
   std::int64_t cp = 1;
 };
+// Sets the shard group in `result` if there are several replicas (HSDP). A group of 8 GPUs becomes
+// kShardOverNode. Replicas without shards become ZeRO 0. `gpus`: of the job.
+void read_mesh(FlatReader& in, const ShardMesh& mesh, const ModelSplit& split, std::int64_t gpus,
+               ImportedPlan& result);
+
 // Reads both from the keys of accelerate, axolotl and scripts of their own.
 ModelSplit split_of(FlatReader& in);
 // Refuses both, as without FSDP. Returns no split.

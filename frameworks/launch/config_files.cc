@@ -44,13 +44,13 @@ bool is_switched_off(const FlatSetting& setting) {
 }
 
 bool is_refused(const FlatSetting& setting, const LeftOver* row) {
-  return row != nullptr && row->why != nullptr && !is_switched_off(setting) &&
+  return row != nullptr && !row->why.empty() && !is_switched_off(setting) &&
          !is_harmless(*row, setting.value);
 }
 
 void refuse(const FlatSetting& setting, const LeftOver& row, const LaunchFile& file,
             LeftSettings& left) {
-  left.refuse(setting.key, fmt::format("{}: {}", setting.key, setting.value), row.why,
+  left.refuse(setting.key, fmt::format("{}: {}", setting.key, setting.value), std::string(row.why),
               place_of(path_of(file), setting.line));
 }
 
@@ -139,7 +139,7 @@ Status settle_left(FlatReader& in, const LaunchFile& file, std::span<const LeftO
     } else if (row == nullptr && !is_switched_off(setting)) {
       left.ask(setting.key, nearest(setting.key, in.asked()),
                place_of(path_of(file), setting.line));
-    } else if (row != nullptr && row->why == nullptr && !setting.value.empty()) {
+    } else if (row != nullptr && row->why.empty() && !setting.value.empty()) {
       add_outside(setting.key, outside);
     }
   }

@@ -10,6 +10,7 @@
 
 #include "core/software/optimizer_kinds.h"
 #include "formats/settings_text.h"
+#include "frameworks/launch/facts.h"
 #include "frameworks/launch/launch_files.h"
 #include "frameworks/launch/left_settings.h"
 
@@ -108,13 +109,6 @@ class OpenQuestions {
   std::vector<OpenQuestion> all_;
 };
 
-// Rule for settings that no reader has read: they are ignored, or refused with a reason. Settings
-// without a rule are unknown.
-struct LeftOver {
-  std::string_view patterns;       // keys, or prefixes that end in '*', separated by spaces
-  const char* why = nullptr;       // reason for refusal; null: does not affect a plan
-  std::string_view harmless = {};  // values that are accepted although `why` is set
-};
 // Adds the name of an ignored setting to `outside` unless it is already there. A list element adds
 // the name of its list.
 void add_outside(std::string_view name, std::vector<std::string>& outside);
@@ -124,6 +118,8 @@ std::string_view list_of(std::string_view name);
 // Whether a pattern matches the setting, or the list that contains it.
 bool has_pattern(std::string_view name, std::string_view patterns);
 bool is_harmless(const LeftOver& row, std::string_view value);
+// Whether the table ignores the setting.
+bool ignores(const FactTable& table, std::string_view name);
 // Removes the settings that `rows` refuse from `in` and adds them to `left`. Must run before the
 // reader can report other errors.
 void refuse_first(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,

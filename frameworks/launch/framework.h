@@ -71,8 +71,6 @@ class Framework {
   virtual Result<ImportedPlan> read_settings(const std::vector<FlatSetting>& settings,
                                              const LaunchFile& file,
                                              const ImportInputs& inputs) const;
-  // Whether an option is not a setting of a plan and is ignored: "--lr".
-  virtual bool is_outside(std::string_view option) const;
 
   // Writes the launch files. Error if they cannot express the plan.
   virtual Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,
@@ -80,7 +78,7 @@ class Framework {
   // Returns the shell command of a job that starts the ranks of one node.
   virtual std::string start_command(const ModelSpec& model, const std::string& job) const;
 
-  // Name of the framework in python/tpsim_recipes/judges.py; empty if its files cannot be checked.
+  // Name of the framework in tools/tpsim_judges; empty if its files cannot be checked.
   virtual std::string_view judge() const { return ""; }
   // Adds what the judge needs besides the options and the environment. By default: the
   // configuration file and its settings.

@@ -18,7 +18,7 @@ JsonValue judged_arguments(const std::vector<LaunchOption>& options);
 // numbers of ranks that torchrun sets.
 JsonValue judged_environment(std::string_view script, const LaunchSize& size);
 
-// Returns the verdict of `framework` (a name of python/tpsim_recipes/judges.py) on `given`:
+// Returns the verdict of `framework` (a name of tools/tpsim_judges) on `given`:
 // "accepted", "message", "where" and the resolved "settings". `files` are written to the folder of
 // the input, for judges that read them. Error if the code of the checkouts cannot run.
 Result<JsonValue> run_judge(std::string_view framework, const JsonValue& given,

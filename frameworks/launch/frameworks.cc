@@ -75,7 +75,6 @@ bool Framework::runs(const std::string& stack) const {
 
 bool Framework::detects_script(std::string_view) const { return false; }
 bool Framework::detects_settings(const std::vector<FlatSetting>&) const { return false; }
-bool Framework::is_outside(std::string_view) const { return false; }
 
 Result<ImportedPlan> Framework::read(const std::vector<LaunchFile>& files,
                                      const ImportInputs& inputs) const {

@@ -19,8 +19,6 @@ std::vector<std::string> take_outside(LaunchStack stack, std::vector<LaunchOptio
                                       LeftSettings& left);
 // Adds options of a log to `left` if they are switched on and tpsim cannot express them.
 void refuse_logged(const std::vector<LaunchOption>& options, LeftSettings& left);
-// Whether an option of Megatron-LM is ignored. Other frameworks have most of these options too.
-bool is_outside_megatron(std::string_view option);
 // Whether the setting is ignored: "--lr", or for kNemo "optimizer.lr".
 bool is_outside(LaunchStack stack, std::string_view name);
 // Whether take_outside() removes the option, because the option is ignored or refused.

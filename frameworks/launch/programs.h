@@ -1,13 +1,12 @@
 // Training programs whose settings are translated for an existing reader: the reader of Megatron's
 // arguments, of Hugging Face's Trainer, or of torchtitan.
 //
-// Each program is a row of a table. The row defines how to recognize the program, how to translate
-// its settings, its defaults and its stack.
+// Each program is a block of a table (facts.h), which defines how to recognize the program, how to
+// translate its settings, its defaults and its stack.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,58 +14,40 @@
 #include "core/base/result.h"
 #include "formats/settings_text.h"
 #include "frameworks/launch/config_files.h"
+#include "frameworks/launch/facts.h"
 #include "frameworks/launch/launch_command.h"
 
 namespace tpsim {
 
+// The reader of a program's settings.
 enum class SettingsOf : std::uint8_t { kMegatron, kTrainer, kTorchTitan };
-
-// Translates one setting of the program to a setting of the reader. Names that start with '@' are
-// intermediate values for the program's derive(). The import itself reads these:
-//   @model       name of the model, or a path that ends in it
-//   @config      configuration file, read first
-//   @nodes, @gpus-per-node, @gpus
-//   @length      tokens of a sequence; the sum of all settings that map to it
-//   @global-batch
-//   @part.KEY    part of the software: core/software/stack_parts.h
-struct ProgramSetting {
-  std::string_view key;         // names, or prefixes that end in '*'; with '_' instead of '-'
-  std::string_view becomes;     // name for the reader; "*" inserts the text that '*' matched
-  std::string_view value = {};  // lower-case patterns; one must match the value; empty: any
-  std::string_view as = {};     // the new value; empty: unchanged
-};
+template <>
+inline constexpr auto kEnumNames<SettingsOf> = words<3>("megatron trainer torchtitan");
 
 class ProgramSettings;
 
+// Reads the configuration files that the settings name, and returns the merged settings.
+using ExpandProgram = Result<std::vector<FlatSetting>>(std::vector<FlatSetting>, const LaunchFile&,
+                                                       const ImportInputs&, ProgramSettings&);
+// Sets values that follow from several settings.
+using DeriveProgram = void(ProgramSettings&, LeftSettings&);
+// Sets fields of the plan that the reader's settings cannot express.
+using FinishProgram = void(const ProgramSettings&, ImportedPlan&);
+
+// A program of the tables (frameworks/launch/facts.h).
 struct TrainingProgram {
   std::string_view name;
-  // Console commands and Python modules that start the program: "swift sft", "verl.trainer.*". A
-  // script file is compared as a module.
-  std::string_view commands = {};
-  // Patterns of "setting=value" ("actor.strategy=megatron"). One of them must match for the row to
-  // apply. Empty: no condition.
-  std::string_view marks = {};
-  // Keys that identify a configuration file of this program. All must be present.
+  std::string commands, marks;
   std::string_view file_keys = {};
   SettingsOf settings = SettingsOf::kMegatron;
   std::string_view stack = {};  // name in the catalogue; empty: as the reader determines
-  // Every row that matches both name and value applies. A row without a value applies only if no
-  // other row of that name does.
-  std::span<const ProgramSetting> rows = {};
-  std::span<const ProgramSetting> shared_rows = {};  // rows shared with another program; tried last
-  // Defaults of the program as "setting=value", separated by spaces. Settings have the reader's
-  // names.
-  std::string_view defaults = {};
-  std::span<const LeftOver> refused = {};
-  std::string_view outside = {};  // names of settings that do not affect a plan
+  FactTable facts = {};
+  std::string defaults = {};
   bool keeps_rest = false;     // true: pass other settings to the reader; false: they are unknown
   std::string_view note = {};  // the part of the program's work that the plan does not include
-  // Reads the configuration files that the settings name, and returns the merged settings.
-  Result<std::vector<FlatSetting>> (*expand)(std::vector<FlatSetting>, const LaunchFile&,
-                                             const ImportInputs&, ProgramSettings&) = nullptr;
-  void (*derive)(ProgramSettings&, LeftSettings&) = nullptr;
-  // Sets fields of the plan that the reader's settings cannot express.
-  void (*finish)(const ProgramSettings&, ImportedPlan&) = nullptr;
+  ExpandProgram* expand = nullptr;
+  DeriveProgram* derive = nullptr;
+  FinishProgram* finish = nullptr;
 };
 
 // Settings of a program under the reader's names, and intermediate "@" values.
@@ -104,7 +85,7 @@ class ProgramSettings {
   std::vector<FlatSetting> all_;
 };
 
-const std::vector<const TrainingProgram*>& all_programs();
+const std::vector<TrainingProgram>& all_programs();
 
 // Returns the program that the command starts; null if it is unknown. The words of the command are
 // parsed as settings.
@@ -120,19 +101,5 @@ std::vector<FlatSetting> settings_of_words(const std::vector<std::string>& words
 Result<ImportedPlan> import_program(const TrainingProgram& program,
                                     std::vector<FlatSetting> settings, const LaunchCommand* command,
                                     const LaunchFile& file, const ImportInputs& inputs);
-
-// Rows of the table of programs. Each function is in the file of its program.
-std::span<const TrainingProgram> swift_programs();
-std::span<const TrainingProgram> verl_programs();
-std::span<const TrainingProgram> openrlhf_programs();
-std::span<const TrainingProgram> slime_programs();
-std::span<const TrainingProgram> primus_programs();
-std::span<const TrainingProgram> neox_programs();
-std::span<const TrainingProgram> torchtune_programs();
-std::span<const TrainingProgram> mlperf_programs();
-std::span<const TrainingProgram> llama_factory_programs();
-std::span<const TrainingProgram> torchtitan_programs();
-std::span<const TrainingProgram> flagscale_programs();
-std::span<const TrainingProgram> example_programs();
 
 }  // namespace tpsim

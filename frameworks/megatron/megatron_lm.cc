@@ -93,7 +93,6 @@ class MegatronLm final : public Framework {
                                      const ImportInputs& inputs) const override {
     return located(file, import_megatron_yaml(settings, inputs));
   }
-  bool is_outside(std::string_view option) const override { return is_outside_megatron(option); }
 
   Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,
                                         const StackSpec& software) const override {

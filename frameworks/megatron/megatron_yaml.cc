@@ -87,23 +87,9 @@ void add_option(std::string name, std::string value, LaunchCommand& command) {
   command.options.push_back({std::move(name), std::move(value)});
 }
 
-// Model settings of NeMo that do not affect a plan and that Megatron does not have.
-constexpr std::string_view kNoPlan =
-    "apex-transformer-log-level bias-activation-fusion bias-dropout-add-fusion bias-dropout-fusion "
-    "bias-gelu-fusion attention-type batch-p2p-comm dist-ckpt-* do-layer-norm-weight-decay "
-    "ffn-dropout gc-interval get-attention-mask-from-fusion grad-allreduce-chunk-size-mb "
-    "grad-div-ar-fusion gradient-as-bucket-view headscale make-vocab-size-divisible-by mcore-gpt "
-    "megatron-amp-O2 native-amp-* nsys-profile normalize-attention-scores "
-    "num-micro-batches-with-partial-activation-checkpoints "
-    "activations-checkpoint-layers-per-pipeline persist-layer-norm post-process pre-process "
-    "reduce-amax resume-from-checkpoint scale-positional-embedding seq-len-interpolation-factor "
-    "transformer-block-type "
-    "use-scaled-init-method gradient-accumulation-fusion masked-softmax-fusion "
-    "share-embeddings-and-output-weights overlap-p2p-comm rampup-batch-size name precision optim";
-
 bool changes_no_plan(const std::string& option) {
   if (is_outside(LaunchStack::kMegatronLm, option)) return true;
-  return matches_any(std::string_view(option).substr(2), kNoPlan);
+  return ignores(fact_table("nemo-1"), std::string_view(option).substr(2));
 }
 
 // Replaces option names in the plan's ignored settings by the names in the file, and reports unread

@@ -14,26 +14,6 @@ namespace {
 
 constexpr std::int64_t kMostLayers = 1 << 16;
 
-// Rules for settings that no reader reads. The first matching row applies.
-constexpr LeftOver kNanotronRows[] = {
-    {"optimizer.optimizer_factory.name", kAdamState, kAdamNames},
-    {"checkpoints.* data_stages.* data.* doremi.* general.* lighteval.* logging.* profiler.* "
-     "tokenizer.* s3_upload.* metrics_logging.* optimizer.clip_grad "
-     "optimizer.learning_rate_scheduler.* optimizer.optimizer_factory.* optimizer.adam_* "
-     "optimizer.torch_adam_is_fused optimizer.weight_decay* tokens.limit_* tokens.train_steps "
-     "tokens.val_* model.ddp_bucket_cap_mb model.init_method.* model.model_config.*_token_id "
-     "model.model_config.bos_token_id model.model_config.eos_token_id "
-     "model.model_config.pad_token_id model.model_config.initializer_range "
-     "model.model_config.max_position_embeddings model.model_config.pretraining_tp "
-     "model.model_config.rope_interleaved model.model_config.rope_scaling* "
-     "model.model_config.use_cache model.model_config.hidden_act model.model_config._* "
-     "model.model_config.z_loss* parallelism.tp_linear_async_communication"},
-    {"parallelism.moe_layer_recompute", "tpsim models recompute of blocks or core attention only"},
-    {"parallelism.domino*", "tpsim does not model batches that domino splits"},
-    {"parallelism.context_parallel_size*", "tpsim cannot read nanotron's context parallelism yet"},
-    {"model.model_config.moe_config*", "tpsim cannot read nanotron's experts yet"},
-};
-
 // Removes rotary positions from every `interval`-th layer, counting from 1. Does nothing if
 // `interval` is 0.
 void leave_out_rotary(std::int64_t interval, ModelSpec& model) {
@@ -259,7 +239,8 @@ Result<ImportedPlan> import_nanotron(FlatReader in, const LaunchFile& file,
   }
   const bool wide = in.flag("optimizer.accumulate_grad_in_fp32", true);
   plan.gradient_dtype = wide ? DType::kFloat32 : plan.dtype;
-  TPSIM_TRY_STATUS(settle_left(in, file, kNanotronRows, result.outside, *inputs.left));
+  TPSIM_TRY_STATUS(
+      settle_left(in, file, fact_table("nanotron").left, result.outside, *inputs.left));
   TPSIM_TRY_STATUS(validate(result.model));
   TPSIM_TRY_STATUS(validate(plan, result.model));
   return result;

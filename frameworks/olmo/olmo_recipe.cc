@@ -14,21 +14,6 @@
 namespace tpsim {
 namespace {
 
-// Settings that are not part of the module and its model do not affect a plan.
-constexpr LeftOver kOlmoRows[] = {
-    {"dataset* data_loader.* trainer.* launch.* run_name init_seed load_path backend checkpoint* "
-     "model.init_* model.embedding_init_std model.dtype train_module.optim.* "
-     "train_module.scheduler* train_module.max_grad_norm train_module.state_dict_* "
-     "train_module.load_key_mapping* train_module.label_ignore_index tracking* "
-     "train_module.ac_config.determinism_check train_module.dp_config.prefetch_factor "
-     "train_module.cp_config.* train_module.float8_config.* tokenizer*"},
-};
-
-// Fields of the model's modules that change neither shapes nor kernels.
-constexpr std::string_view kConstants =
-    "dtype eps bias elementwise_affine full_precision name lb_loss_weight lb_loss_granularity "
-    "z_loss_weight scale_loss_by_num_layers jitter_eps";
-
 class OlmoRecipe {
  public:
   OlmoRecipe(const ResolvedRecipe& recipe, const LaunchFile& file, const ImportInputs& inputs)
@@ -255,12 +240,12 @@ class OlmoRecipe {
     FlatReader in(values_.unread());
     std::erase_if(in.left(), [&](const FlatSetting& one) {
       const std::string_view key = one.key;
-      const bool is_constant =
-          key.starts_with("model.") && matches_any(key.substr(key.rfind('.') + 1), kConstants);
+      const bool is_constant = key.starts_with("model.") &&
+                               ignores(fact_table("olmo-modules"), key.substr(key.rfind('.') + 1));
       if (is_constant) add_outside(one.key, result_.outside);
       return is_constant;
     });
-    return settle_left(in, file_, kOlmoRows, result_.outside, *inputs_.left);
+    return settle_left(in, file_, fact_table("olmo").left, result_.outside, *inputs_.left);
   }
 
   const ResolvedRecipe& recipe_;

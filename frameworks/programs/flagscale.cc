@@ -7,7 +7,7 @@
 #include "core/software/stack_parts.h"
 #include "frameworks/launch/environment_parts.h"
 #include "frameworks/launch/nemo_settings.h"
-#include "frameworks/launch/programs.h"
+#include "frameworks/programs/program_code.h"
 
 namespace tpsim {
 namespace {
@@ -24,6 +24,23 @@ Status add_selected(std::vector<FlatSetting>& settings, const LaunchFile& file,
     settings.insert(settings.end(), selected.begin(), selected.end());
   }
   return Ok{};
+}
+
+}  // namespace
+
+// Sets the width of the gated FFN from its multiple (megatron/training/arguments.py.patch).
+void derive_flagscale(ProgramSettings& settings, LeftSettings&) {
+  const std::int64_t multiple = settings.number("multiple-of", 0);
+  const std::int64_t hidden = settings.number("hidden-size", 0);
+  const std::string* const factor = settings.find("hidden-dim-multiplier");
+  const double wider = factor == nullptr ? 1 : parse_number<double>(*factor).value_or(1);
+  if (multiple > 0 && settings.is("swiglu", "true") && !settings.has("ffn-hidden-size")) {
+    const std::int64_t usual = 8 * hidden / 3;
+    const auto width = static_cast<std::int64_t>(static_cast<double>(usual) * wider);
+    settings.put("ffn-hidden-size", (width + multiple - 1) / multiple * multiple);
+  }
+  settings.erase("multiple-of");
+  settings.erase("hidden-dim-multiplier");
 }
 
 Result<std::vector<FlatSetting>> expand_flagscale(std::vector<FlatSetting> settings,
@@ -47,49 +64,5 @@ Result<std::vector<FlatSetting>> expand_flagscale(std::vector<FlatSetting> setti
   }
   return all;
 }
-
-// Sets the width of the gated FFN from its multiple (megatron/training/arguments.py.patch).
-void derive_flagscale(ProgramSettings& settings, LeftSettings&) {
-  const std::int64_t multiple = settings.number("multiple-of", 0);
-  const std::int64_t hidden = settings.number("hidden-size", 0);
-  const std::string* const factor = settings.find("hidden-dim-multiplier");
-  const double wider = factor == nullptr ? 1 : parse_number<double>(*factor).value_or(1);
-  if (multiple > 0 && settings.is("swiglu", "true") && !settings.has("ffn-hidden-size")) {
-    const std::int64_t usual = 8 * hidden / 3;
-    const auto width = static_cast<std::int64_t>(static_cast<double>(usual) * wider);
-    settings.put("ffn-hidden-size", (width + multiple - 1) / multiple * multiple);
-  }
-  settings.erase("multiple-of");
-  settings.erase("hidden-dim-multiplier");
-}
-
-constexpr ProgramSetting kFlagScaleRows[] = {
-    {"experiment.runner.nnodes", "@nodes"},
-    {"experiment.runner.nproc_per_node", "@gpus-per-node"},
-};
-constexpr std::string_view kFlagScaleOutside =
-    "experiment.* defaults* action hydra.* no_shared_fs tokenizer_path norm_init_weight "
-    "special_tokens_file rampup_save_interval";
-
-constexpr TrainingProgram program_with(std::string_view marks, std::string_view file_keys) {
-  return {.name = "FlagScale",
-          .marks = marks,
-          .file_keys = file_keys,
-          .rows = kFlagScaleRows,
-          .outside = kFlagScaleOutside,
-          .keeps_rest = true,
-          .expand = expand_flagscale,
-          .derive = derive_flagscale};
-}
-
-// An experiment, and the file that it selects.
-constexpr TrainingProgram kFlagScale[] = {
-    program_with("experiment.task.backend=megatron", "experiment.task.*"),
-    program_with("", "system.* model.num_layers"),
-};
-
-}  // namespace
-
-std::span<const TrainingProgram> flagscale_programs() { return kFlagScale; }
 
 }  // namespace tpsim

@@ -75,26 +75,22 @@ bool take_by_rows(const TrainingProgram& program, std::string_view key, const st
                   ProgramSettings& out) {
   bool is_known = false;
   bool has_matched = false;
-  for (const auto rows : {program.rows, program.shared_rows}) {
-    for (const ProgramSetting& row : rows) {
-      if (pattern_of(key, row.key).empty()) continue;
-      is_known = true;
-      const bool matches =
-          row.value.empty() ? !has_matched : matches_any(in_lower_case(value), row.value);
-      if (!matches) continue;
-      has_matched = true;
-      if (!value.empty()) put_row(program, row, key, value, out);
-    }
+  for (const ProgramSetting& row : program.facts.rows) {
+    if (pattern_of(key, row.key).empty()) continue;
+    is_known = true;
+    const bool matches =
+        row.value.empty() ? !has_matched : matches_any(in_lower_case(value), row.value);
+    if (!matches) continue;
+    has_matched = true;
+    if (!value.empty()) put_row(program, row, key, value, out);
   }
   return is_known;
 }
 
 std::vector<std::string> known_keys(const TrainingProgram& program) {
   std::vector<std::string> names;
-  for (const auto rows : {program.rows, program.shared_rows}) {
-    for (const ProgramSetting& row : rows) {
-      for (std::string& word : words_in(std::string(row.key))) names.push_back(std::move(word));
-    }
+  for (const ProgramSetting& row : program.facts.rows) {
+    for (std::string& word : words_in(std::string(row.key))) names.push_back(std::move(word));
   }
   return names;
 }
@@ -108,18 +104,20 @@ void translate(const TrainingProgram& program, const std::vector<FlatSetting>& s
   for (const FlatSetting& one : settings) {
     const std::string key = plain_key(one.key);
     const std::string value = plain_value(one.value);
-    const auto refusing =
-        std::find_if(program.refused.begin(), program.refused.end(),
-                     [&](const LeftOver& row) { return has_pattern(key, row.patterns); });
-    const bool is_refused =
-        refusing != program.refused.end() && !is_off(value) && !is_harmless(*refusing, value);
+    // Refusals come before rows, ignored settings behind them.
+    const LeftOver *refusing = nullptr, *ignoring = nullptr;
+    for (const LeftOver& row : program.facts.left) {
+      const LeftOver*& first = row.why.empty() ? ignoring : refusing;
+      if (first == nullptr && has_pattern(key, row.patterns)) first = &row;
+    }
+    const bool is_refused = refusing != nullptr && !is_off(value) && !is_harmless(*refusing, value);
     if (is_refused) {
-      left.refuse(one.key, fmt::format("{}: {}", one.key, without_marks(value)), refusing->why,
-                  place_of(path_of(file), one.line));
+      left.refuse(one.key, fmt::format("{}: {}", one.key, without_marks(value)),
+                  std::string(refusing->why), place_of(path_of(file), one.line));
       out.put("@refused", one.key);
     } else if (take_by_rows(program, key, value, out)) {
       continue;
-    } else if (refusing != program.refused.end() || has_pattern(key, program.outside)) {
+    } else if (refusing != nullptr || ignoring != nullptr) {
       add_outside(one.key, out.outside);
     } else if (program.keeps_rest) {
       if (!value.empty()) out.put(reader_name(program, one.key), value);
@@ -130,7 +128,7 @@ void translate(const TrainingProgram& program, const std::vector<FlatSetting>& s
 }
 
 void add_defaults(const TrainingProgram& program, ProgramSettings& out) {
-  for (const std::string& stated : words_in(std::string(program.defaults))) {
+  for (const std::string& stated : words_in(program.defaults)) {
     const std::size_t equals = stated.find('=');
     const std::string name = stated.substr(0, equals);
     if (!out.has(name)) out.put(name, stated.substr(equals + 1));
@@ -329,8 +327,7 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
     const std::string key = plain_key(name);
     const auto is_of = [&](const auto& row) { return matches_any(key, row.key); };
     const bool is_own = has_key(settings, name) || names_setting(name) ||
-                        std::any_of(program.rows.begin(), program.rows.end(), is_of) ||
-                        std::any_of(program.shared_rows.begin(), program.shared_rows.end(), is_of);
+                        std::any_of(program.facts.rows.begin(), program.facts.rows.end(), is_of);
     if (is_own) given.emplace(name, value);
   }
   settings = with_values(std::move(settings), given);

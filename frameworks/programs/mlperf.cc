@@ -5,50 +5,10 @@
 #include <fmt/format.h>
 
 #include "core/base/text.h"
-#include "frameworks/launch/programs.h"
+#include "frameworks/programs/program_code.h"
 
 namespace tpsim {
 namespace {
-
-constexpr ProgramSetting kMlperfRows[] = {
-    {"DGXNNODES", "@nodes"},
-    {"DGXNGPU", "@gpus-per-node"},
-    {"MINIBS", "@minibatch"},
-    {"MICRO_BATCH_SIZE", "@micro-batch"},
-    {"TENSOR_MODEL_PARALLEL", "tensor-model-parallel-size"},
-    {"PIPELINE_MODEL_PARALLEL", "pipeline-model-parallel-size"},
-    {"CONTEXT_PARALLEL", "context-parallel-size"},
-    {"EXPERT_PARALLEL", "expert-model-parallel-size"},
-    {"INTERLEAVED_PIPELINE", "@chunks"},
-    {"SEQ_PARALLEL", "sequence-parallel"},
-    {"USE_DIST_OPTIMIZER", "use-distributed-optimizer"},
-    {"OVERLAP_GRAD_REDUCE", "overlap-grad-reduce"},
-    {"OVERLAP_PARAM_GATHER", "overlap-param-gather"},
-    {"OVERLAP_P2P_COMM", "@overlap-p2p"},
-    {"TP_COMM_OVERLAP", "tp-comm-overlap"},
-    {"TP_PP_DP_MAPPING", "use-tp-pp-dp-mapping"},
-    {"ASYM_PP_EMBED", "account-for-embedding-in-pipeline-split"},
-    {"ASYM_PP_LOSS", "account-for-loss-in-pipeline-split"},
-    {"ACT_CKPT_GRANULARITY", "recompute-granularity"},
-    {"ACT_CKPT_METHOD", "recompute-method"},
-    {"ACT_CKPT_NUM_LAYERS", "recompute-num-layers"},
-    {"FP8", "@fp8"},
-    {"FP8_HYBRID", "@fp8-hybrid"},
-    {"FP8_RECIPE", "@fp8-recipe"},
-    {"FP8_PARAMS FP8_PARAM FP8_PARAM_GATHER", "@fp8-weights"},
-    {"FP4", "@fp4"},
-    {"FP4_RECIPE", "@fp4-recipe"},
-    {"LAYER_CUDA_GRAPH", "@layer-graphs"},
-    {"MCORE_CUDA_GRAPH", "@layer-graphs"},
-    {"MODEL_SIZE", "@size"},
-    {"OVERWRITTEN_NUM_LAYERS", "@layers"},
-    {"NUM_LAYERS", "@layers"},
-    {"SEQ_LENGTH ENCODER_SEQ_LENGTH", "@length"},
-};
-
-constexpr LeftOver kMlperfRefused[] = {
-    {"LORA_* LORA", kAllWeights},
-};
 
 // A benchmark, recognized by a part of the folder's name, with its model and sequence length in
 // tokens.
@@ -98,6 +58,8 @@ void put_precision(ProgramSettings& settings) {
   if (is_on("@layer-graphs")) settings.put("external-cuda-graph", "true");
 }
 
+}  // namespace
+
 void derive_mlperf(ProgramSettings& settings, LeftSettings& left) {
   put_benchmark(settings, left);
   put_precision(settings);
@@ -115,24 +77,5 @@ void derive_mlperf(ProgramSettings& settings, LeftSettings& left) {
     settings.erase("tp-comm-overlap");
   }
 }
-
-constexpr TrainingProgram kMlperf[] = {
-    {.name = "MLPerf",
-     .file_keys = "DGXNNODES MINIBS",
-     .settings = SettingsOf::kMegatron,
-     .stack = "nemo",
-     .rows = kMlperfRows,
-     .defaults = "@gpus-per-node=8 bf16=true grad-reduce-in-bf16=true sequence-parallel=true "
-                 "use-distributed-optimizer=true overlap-grad-reduce=true "
-                 "overlap-param-gather=true attention-backend=fused attention-dropout=0 "
-                 "hidden-dropout=0 moe-token-dispatcher-type=alltoall",
-     .refused = kMlperfRefused,
-     .outside = "*",
-     .derive = derive_mlperf},
-};
-
-}  // namespace
-
-std::span<const TrainingProgram> mlperf_programs() { return kMlperf; }
 
 }  // namespace tpsim

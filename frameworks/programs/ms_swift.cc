@@ -11,102 +11,10 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "frameworks/huggingface/adapter_settings.h"
-#include "frameworks/launch/programs.h"
+#include "frameworks/programs/program_code.h"
 
 namespace tpsim {
 namespace {
-
-// Ignored settings of both commands: data, generation, rewards, checkpoints and logging.
-constexpr std::string_view kSwiftOutside =
-    "dataset* split_dataset_ratio load_from_cache_file cached_* truncation_strategy loss_scale "
-    "use_chat_template agent_template system response_prefix add_version enable_dft_loss "
-    "enable_channel_loss vllm_* use_vllm sglang_* reward_* num_generations temperature top_k top_p "
-    "repetition_penalty log_* num_iterations epsilon* steps_per_generation generation_batch_size "
-    "num_infer_workers sleep_level offload_model offload_optimizer offload_bridge "
-    "move_model_batches delta dynamic_sample max_resample_times overlong_filter ref_model* "
-    "ref_adapters model_author model_name model_type model_revision create_checkpoint_symlink "
-    "check_model save_only_model router_aux_loss_coef acc_strategy streaming interleave_prob "
-    "stopping_strategy shuffle_buffer_size custom_* external_plugins use_hf lazy_tokenize "
-    "val_dataset* columns strict max_new_tokens template* norm_bbox data_seed stop_words loss_type "
-    "beta rpo_alpha desirable_weight undesirable_weight max_epochs num_train_epochs output_dir "
-    "save_* eval_* no_save_* no_load_* dataloader_* logging_* report_to tensorboard_* wandb_* "
-    "swanlab_* seed lr* min_lr* learning_rate warmup_* weight_decay adam_* train_iters "
-    "train_epochs finetune callbacks packing_cache packing_length packing_num_proc ddp_* "
-    "group_by_length num_labels task_type new_special_tokens attn_impl_* advantage_estimator "
-    "kl_in_reward scale_rewards importance_sampling_level async_generate teacher_model* lmbda "
-    "sft_alpha seq_kd gkd_* multi_turn* max_turns completion_length_* ds3_gather_for_generation "
-    "resume_* ignore_args_error deepspeed_autotp_* train_dataloader_shuffle check_latest* hub_* "
-    "push_to_hub local_repo_path device_map max_memory rope_scaling_* init_* initialization "
-    "perform_initialization use_cpu_initialization max_shard_size safe_serialization "
-    "use_logits_to_keep gc_collect_after_offload merge_lora target_* lora_* modules_to_save "
-    "use_rslora bnb_4bit_* load_args rollout_importance_sampling_* soft_* sync_ref_model cosine_* "
-    "repetition_* vit_* aligner_lr freeze_vit freeze_aligner max_pixels min_pixels fps* image_* "
-    "videos_* metric greater_is_better metric_for_best_model bridge_backend megatron_extra_kwargs "
-    "language_model_only rlhf_config_* chosen_* rejected_* reference_free label_smoothing "
-    "undesirable* off_policy_* top_entropy_quantile real_tau sapo_* fipo_* remove_unused_columns";
-
-constexpr LeftOver kSwiftRefused[] = {
-    {"tuner_type train_type sft_type", kAllWeights, "full lora"},
-    {"freeze_llm freeze_parameters freeze_parameters_ratio trainable_parameters", kAllWeights,
-     "0.0 0. 0"},
-    {"quant_method", "tpsim models frozen weights of bitsandbytes only", "bnb"},
-    {"galore_* use_galore lisa_* lorap_* use_dora", kAllWeights, "false"},
-    {"sequence_parallel_size", "tpsim models ms-swift's Trainer with data parallelism only", "1"},
-};
-
-constexpr ProgramSetting kSwiftAdapterRows[] = {
-    {"tuner_type train_type sft_type", "@tuner"},
-    {"lora_rank", "@part.lora_rank"},
-    {"lora_alpha", "@part.lora_alpha"},
-    {"lora_dropout", "@dropout"},
-    {"target_modules", "@targets"},
-    {"use_rslora", "@part.lora_scaling", "true", "rslora"},
-    {"use_rslora", "@part.lora_scaling", "false", "plain"},
-    {"quant_bits", "@bits"},
-    {"load_in_4bit", "@bits", "true", "4"},
-    {"load_in_8bit", "@bits", "true", "8"},
-};
-
-constexpr ProgramSetting kSwiftRows[] = {
-    {"model model_id_or_path", "@model"},
-    {"torch_dtype", "bf16", "bfloat16", "true"},
-    {"torch_dtype", "fp16", "float16", "true"},
-    {"torch_dtype", "bf16", "float32", "false"},
-    {"max_length", "@length"},
-    {"max_completion_length", "@completion"},
-    {"rlhf_type", "@rlhf"},
-    // DeepSpeed presets of ms-swift, such as swift/config/zero2_offload.json.
-    {"deepspeed", "deepspeed_config.zero_stage", "zero0", "0"},
-    {"deepspeed", "deepspeed_config.zero_stage", "zero1", "1"},
-    {"deepspeed", "deepspeed_config.zero_stage", "zero2 zero2_offload", "2"},
-    {"deepspeed", "deepspeed_config.zero_stage", "zero3 zero3_offload", "3"},
-    {"deepspeed", "deepspeed_config.offload_optimizer_device", "zero2_offload zero3_offload",
-     "cpu"},
-    {"deepspeed", "deepspeed_config.offload_param_device", "zero3_offload", "cpu"},
-    {"deepspeed", "deepspeed"},
-    {"fsdp", "fsdp_version", "fsdp2", "2"},
-    {"fsdp", "fsdp"},
-    {"attn_impl", "attn_implementation", "flash_attn flash_attention_2 flash_attention_3",
-     "flash_attention_2"},
-    {"attn_impl", "attn_implementation"},
-};
-
-constexpr ProgramSetting kSwiftMegatronRows[] = {
-    {"model", "@model"},
-    {"load mcore_model", "@load"},
-    {"torch_dtype", "bf16", "bfloat16", "true"},
-    {"torch_dtype", "fp16", "float16", "true"},
-    {"torch_dtype", "bf16", "float32", "false"},
-    {"max_length", "@length"},
-    {"seq_length", "@seq"},
-    {"max_completion_length", "@completion"},
-    {"rlhf_type", "@rlhf"},
-    {"packing", "@packing"},
-    {"padding_free", "@packing"},
-    {"bias_activation_fusion", "bias-swiglu-fusion"},
-    {"recompute_granularity", "@none", "none"},
-    {"recompute_granularity", "recompute-granularity"},
-};
 
 // Names of losses that compare a chosen and a rejected answer.
 constexpr std::string_view kPairs = "dpo cpo orpo simpo rm";
@@ -149,6 +57,8 @@ void put_adapters_of_swift(ProgramSettings& settings, LeftSettings& left) {
   }
   settings.put("@part.lora_targets", text_of(row_of(StackPart::kLoraTargets), *targets));
 }
+
+}  // namespace
 
 void derive_swift(ProgramSettings& settings, LeftSettings& left) {
   const bool is_default = !settings.has("@tuner");
@@ -201,35 +111,5 @@ void derive_swift_megatron(ProgramSettings& settings, LeftSettings& left) {
                         "shorter samples take less time and memory, so both are upper bounds",
                         length));
 }
-
-constexpr TrainingProgram kSwift[] = {
-    {.name = "ms-swift",
-     .commands = "swift sft, swift pt, swift rlhf, swift.cli.sft, swift.cli.pt, swift.cli.rlhf",
-     .settings = SettingsOf::kTrainer,
-     .rows = kSwiftRows,
-     .shared_rows = kSwiftAdapterRows,
-     .defaults = "per_device_train_batch_size=1 gradient_checkpointing=true bf16=true",
-     .refused = std::span(kSwiftRefused).first(5),
-     .outside = kSwiftOutside,
-     .keeps_rest = true,
-     .derive = derive_swift},
-    {.name = "ms-swift's Megatron",
-     .commands = "megatron sft, megatron pt, megatron rlhf, swift.cli._megatron.*",
-     .settings = SettingsOf::kMegatron,
-     .stack = "megatron-core",
-     .rows = kSwiftMegatronRows,
-     .shared_rows = kSwiftAdapterRows,
-     .defaults = "micro-batch-size=1 global-batch-size=16 bf16=true attention-backend=flash "
-                 "use-distributed-optimizer=true apply-rope-fusion=false attention-dropout=0 "
-                 "hidden-dropout=0 moe-token-dispatcher-type=alltoall moe-grouped-gemm=true",
-     .refused = std::span(kSwiftRefused).first(4),
-     .outside = kSwiftOutside,
-     .keeps_rest = true,
-     .derive = derive_swift_megatron},
-};
-
-}  // namespace
-
-std::span<const TrainingProgram> swift_programs() { return kSwift; }
 
 }  // namespace tpsim

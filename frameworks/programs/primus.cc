@@ -6,7 +6,7 @@
 
 #include "core/base/text.h"
 #include "formats/shell_script.h"
-#include "frameworks/launch/programs.h"
+#include "frameworks/programs/program_code.h"
 
 namespace tpsim {
 namespace {
@@ -88,6 +88,21 @@ constexpr std::string_view kTitanPresetKeys =
     "training.mixed_precision_param training.mixed_precision_reduce activation_checkpoint.mode "
     "activation_checkpoint.selective_ac_option compile.enable compile.components*";
 
+}  // namespace
+
+// Sets values that follow from several settings. If a preset states layers and hidden size, these
+// define the model, and its name is not used.
+void derive_primus(ProgramSettings& settings, LeftSettings&) {
+  if (settings.is("@no-transposes", "true")) {
+    settings.note("no_fp8_weight_transpose_cache is not modelled: memory is an upper bound");
+  }
+  if (settings.has("num-layers") && settings.has("hidden-size")) settings.erase("@model");
+  const std::int64_t groups = settings.number("num-query-groups", 0);
+  if (groups > 0 && !settings.has("group-query-attention")) {
+    settings.put("group-query-attention", "true");
+  }
+}
+
 Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings, const LaunchFile&,
                                                const ImportInputs& inputs, ProgramSettings& out) {
   const std::string module = module_prefix(settings);
@@ -125,76 +140,5 @@ Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings
   put_over(own, all);
   return all;
 }
-
-constexpr std::string_view kPrimusOutside =
-    "work_group user_name exp_name workspace platform.* stderr_sink_level file_sink_level "
-    "sink_level trainable framework config model disable_* auto_continue_train enable_primus_turbo "
-    "use_turbo_* use_rocm_* patch_* pp_warmup dump_pp_data iterations_to_skip* mock_dataset.* "
-    "tokenizer_* profile* torch_profiler_* num_workers dataloader_* primus_turbo.* "
-    "enable_turbo_attention_* log_avg_* moe_use_fused_router_with_aux_score fused_padded_mla_* "
-    "turbo_* wall_clock_* auto_resume metrics.* lr_* checkpoint_* use_sink_attention";
-
-constexpr ProgramSetting kPrimusRows[] = {
-    {"fp8", "fp8-format"},
-    {"batch_size", "@old-batch"},
-    {"encoder_seq_length", "@encoder"},
-    {"no_fp8_weight_transpose_cache", "@no-transposes"},
-    {"recompute_activations", "@old-recompute"},
-    {"checkpoint_activations", "@old-checkpoint"},
-};
-
-// A global batch of -1 is ignored: the batch then follows from the number of ranks.
-constexpr ProgramSetting kPrimusTitanRows[] = {
-    {"training.global_batch_size", "@none", "-1"},
-    {"training.global_batch_size", "training.global_batch_size"},
-};
-
-// Sets values that follow from several settings. If a preset states layers and hidden size, these
-// define the model, and its name is not used.
-void derive_primus(ProgramSettings& settings, LeftSettings&) {
-  if (settings.is("@no-transposes", "true")) {
-    settings.note("no_fp8_weight_transpose_cache is not modelled: memory is an upper bound");
-  }
-  if (settings.has("num-layers") && settings.has("hidden-size")) settings.erase("@model");
-  const std::int64_t groups = settings.number("num-query-groups", 0);
-  if (groups > 0 && !settings.has("group-query-attention")) {
-    settings.put("group-query-attention", "true");
-  }
-}
-
-constexpr TrainingProgram kPrimus[] = {
-    {.name = "Primus",
-     .marks = "modules.pre_trainer.framework=megatron modules.post_trainer.framework=megatron "
-              "modules.sft_trainer.framework=megatron modules.trainer.framework=megatron",
-     .file_keys = "modules.*",
-     .settings = SettingsOf::kMegatron,
-     .stack = "megatron-core-rocm",
-     .rows = kPrimusRows,
-     // Defaults in Primus' modules/megatron/pre_trainer.yaml and trainer_base.yaml, used if these
-     // files are missing.
-     .defaults = "bf16=true micro-batch-size=2 global-batch-size=16 seq-length=1024 "
-                 "use-flash-attn=true use-distributed-optimizer=true attention-dropout=0 "
-                 "hidden-dropout=0 moe-token-dispatcher-type=alltoall moe-grouped-gemm=true",
-     .outside = kPrimusOutside,
-     .keeps_rest = true,
-     .expand = expand_primus,
-     .derive = derive_primus},
-    {.name = "Primus",
-     .marks = "modules.pre_trainer.framework=torchtitan modules.trainer.framework=torchtitan",
-     .file_keys = "modules.*",
-     .settings = SettingsOf::kTorchTitan,
-     .stack = "torchtitan",
-     .rows = kPrimusTitanRows,
-     .outside = "primus_turbo.* trainable stderr_sink_level file_sink_level sink_level "
-                "model.converters training.mock_data "
-                "parallelism.pipeline_parallel_first_stage_less_layers "
-                "parallelism.pipeline_parallel_last_stage_less_layers",
-     .keeps_rest = true,
-     .expand = expand_primus},
-};
-
-}  // namespace
-
-std::span<const TrainingProgram> primus_programs() { return kPrimus; }
 
 }  // namespace tpsim

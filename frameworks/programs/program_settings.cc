@@ -140,32 +140,18 @@ void ProgramSettings::put_micro_batch_of(std::int64_t tokens) {
   put("@micro-batch", micro);
 }
 
-const std::vector<const TrainingProgram*>& all_programs() {
-  static const std::vector<const TrainingProgram*> kAll = [] {
-    std::vector<const TrainingProgram*> all;
-    for (const auto rows : {swift_programs(), verl_programs(), openrlhf_programs(),
-                            slime_programs(), primus_programs(), neox_programs(),
-                            torchtune_programs(), mlperf_programs(), llama_factory_programs(),
-                            torchtitan_programs(), flagscale_programs(), example_programs()}) {
-      for (const TrainingProgram& one : rows) all.push_back(&one);
-    }
-    return all;
-  }();
-  return kAll;
-}
-
 const TrainingProgram* program_of(const LaunchCommand& command) {
   const std::string module = module_of(command.program);
   const std::vector<FlatSetting> settings = settings_of_words(command.words);
-  for (const TrainingProgram* one : all_programs()) {
-    if (is_command(module, one->commands) && has_mark(settings, one->marks)) return one;
+  for (const TrainingProgram& one : all_programs()) {
+    if (is_command(module, one.commands) && has_mark(settings, one.marks)) return &one;
   }
   return nullptr;
 }
 
 const TrainingProgram* program_of(const std::vector<FlatSetting>& settings) {
-  for (const TrainingProgram* one : all_programs()) {
-    if (has_all_keys(settings, one->file_keys) && has_mark(settings, one->marks)) return one;
+  for (const TrainingProgram& one : all_programs()) {
+    if (has_all_keys(settings, one.file_keys) && has_mark(settings, one.marks)) return &one;
   }
   return nullptr;
 }

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "frameworks/launch/programs.h"
+#include "frameworks/programs/program_code.h"
 
 namespace tpsim {
 namespace {
@@ -27,14 +27,7 @@ constexpr TitanPreset kTitanPresets[] = {
     {"llama3_70b", "llama3", "70B", "8", "8192", "full", "8"},
 };
 
-// Translates current names of batch and sequence settings, which are in tokens.
-constexpr ProgramSetting kTitanRows[] = {
-    {"training.num_tokens_per_microbatch_per_dp_rank", "@tokens"},
-    {"training.max_context_length", "training.seq_len"},
-    {"module", "@module"},
-    {"config", "@preset"},
-    {"comm.mode", "@mode"},
-};
+}  // namespace
 
 void derive_titan(ProgramSettings& settings, LeftSettings&) {
   const std::string* const named = settings.find("@preset");
@@ -64,20 +57,5 @@ void derive_titan(ProgramSettings& settings, LeftSettings&) {
   }
   put("training.local_batch_size", preset->batch);
 }
-
-constexpr TrainingProgram kTitan[] = {
-    {.name = "torchtitan",
-     .commands = "torchtitan.train",
-     .marks = "module=*",
-     .settings = SettingsOf::kTorchTitan,
-     .stack = "torchtitan",
-     .rows = kTitanRows,
-     .keeps_rest = true,
-     .derive = derive_titan},
-};
-
-}  // namespace
-
-std::span<const TrainingProgram> torchtitan_programs() { return kTitan; }
 
 }  // namespace tpsim

@@ -8,68 +8,10 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "formats/unset_marks.h"
-#include "frameworks/launch/programs.h"
+#include "frameworks/programs/program_code.h"
 
 namespace tpsim {
 namespace {
-
-constexpr LeftOver kTuneRefused[] = {
-    {"model.use_dora", kAllWeights},
-    {"model.apply_lora_to_output", kAllWeights, "false"},
-    {"fsdp_cpu_offload", "tpsim models weights on the GPU only"},
-    {"quantizer._component_", "tpsim models weights of 16 or 32 bits only"},
-    {"enable_fp8_training", "tpsim models this recipe in bf16 or fp32 only"},
-};
-
-constexpr ProgramSetting kTuneRows[] = {
-    {"model._component_", "@component"},
-    {"model.lora_rank", "@part.lora_rank"},
-    {"model.lora_alpha", "@part.lora_alpha"},
-    {"model.lora_dropout", "@dropout"},
-    {"model.lora_attn_modules*", "@attention-modules*"},
-    {"model.apply_lora_to_mlp", "@adapts-mlp"},
-    {"model.quantize_base", "@quantizes-base"},
-    {"batch_size", "per_device_train_batch_size"},
-    {"gradient_accumulation_steps", "gradient_accumulation_steps"},
-    {"enable_activation_checkpointing", "gradient_checkpointing"},
-    {"enable_activation_offloading", "@moves-activations"},
-    {"dtype", "@dtype"},
-    {"compile", "torch_compile"},
-    {"tokenizer.max_seq_len", "@length"},
-    {"dataset.packed", "packing"},
-    {"optimizer._component_", "optim", "torch.optim.adamw torch.optim.adam", "adamw_torch"},
-    {"optimizer._component_", "optim", "bitsandbytes.optim.pagedadamw bitsandbytes.optim.adamw",
-     "adamw_torch"},
-    // As torchao's, also for embeddings: only the Trainer keeps their moments in fp32.
-    {"optimizer._component_", "optim",
-     "bitsandbytes.optim.pagedadamw8bit bitsandbytes.optim.adamw8bit torchao.optim.adamw8bit "
-     "torchao.prototype.low_bit_optim.adamw8bit",
-     "adamw_torch_8bit"},
-    {"optimizer._component_", "optim",
-     "torchao.optim.adamw4bit torchao.prototype.low_bit_optim.adamw4bit", "adamw_torch_4bit"},
-    {"optimizer._component_", "optim", "torch.optim.sgd", "sgd"},
-    {"optimizer._component_", "optim"},
-    {"optimizer.fused", "@fused"},
-    {"optimizer_in_bwd", "@steps-in-backward"},
-    {"loss._component_", "@part.loss_head", "torchtune.modules.loss.* torchtune.training.loss.*",
-     "chunked"},
-    {"loss._component_", "@loss"},
-    {"tensor_parallel_dim", "@tp"},
-    {"context_parallel_dim", "@cp"},
-    {"data_parallel_shard_dim", "@shards"},
-    {"data_parallel_replicate_dim", "dp_replicate_size"},
-    {"recipe", "@recipe"},
-};
-
-constexpr std::string_view kTuneOutside =
-    "output_dir tokenizer.* dataset* seed shuffle checkpointer.* resume_from_checkpoint epochs "
-    "optimizer.* lr_scheduler.* loss.* max_steps_per_epoch clip_grad_norm device metric_logger.* "
-    "log_* profiler.* run_val_every_n_steps batch_size_val val_* custom_sharded_layers* "
-    "tensor_parallel_plan.* model.* ac_mode ac_option safetensors keep_last_n_* "
-    "enable_async_checkpointing save_* cudnn_deterministic_mode fsdp_reshard_after_forward "
-    "quantizer.* steps_to_* memory_efficient_fsdp_wrap data_parallel_* nnodes nproc_per_node "
-    "rdzv_* standalone master_* config checkpoint_dir parallel_dims.* float8_recipe_name "
-    "num_output_chunks collate_fn packed use_clean_* enable_fp8_training";
 
 // torchtune/modules/peft/lora.py. Adapters have the dtype of the model.
 void put_adapters(ProgramSettings& settings, bool quantizes) {
@@ -112,6 +54,8 @@ void put_model(ProgramSettings& settings, LeftSettings& left) {
   }
   settings.put("@model", name);
 }
+
+}  // namespace
 
 void derive_tune(ProgramSettings& settings, LeftSettings& left) {
   put_model(settings, left);
@@ -186,24 +130,5 @@ Result<std::vector<FlatSetting>> expand_tune(std::vector<FlatSetting> settings,
   }
   return all;
 }
-
-constexpr TrainingProgram kTune[] = {
-    {.name = "torchtune",
-     .commands = "full_finetune_distributed, full_finetune_single_device, lora_finetune_*, "
-                 "full_dpo_distributed",
-     .file_keys = "model._component_ tokenizer._component_ batch_size",
-     .settings = SettingsOf::kTrainer,
-     .rows = kTuneRows,
-     // Its recipes never call set_requires_gradient_sync().
-     .defaults = "fsdp_version=2 @dtype=bf16 @part.gradient_sync=every_micro_batch",
-     .refused = kTuneRefused,
-     .outside = kTuneOutside,
-     .expand = expand_tune,
-     .derive = derive_tune},
-};
-
-}  // namespace
-
-std::span<const TrainingProgram> torchtune_programs() { return kTune; }
 
 }  // namespace tpsim

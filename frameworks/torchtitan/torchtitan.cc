@@ -8,16 +8,6 @@
 namespace tpsim {
 namespace {
 
-// Ignored settings, separated by spaces. A name that ends in '*' is a prefix.
-constexpr std::string_view kOutsideTitan =
-    "--optimizer.* --lr_scheduler.* --checkpoint.* --metrics.* --profiling.* --validation.* "
-    "--debug.* --comm.* --job.* --dataloader.* --dataset.* --training.steps --training.dataset* "
-    "--training.max_norm --training.seed --training.gc_* --model.* --hf_assets_path --dump_folder "
-    "--activation_checkpoint.per_op_* --activation_checkpoint.early_stop --training.deterministic "
-    "--training.debug_* --memory_estimation.* --fault_tolerance.* --experimental.* "
-    "--parallelism.context_parallel_rotate_method --parallelism.enable_compiled_autograd "
-    "--lr_scheduler* --profiler.* --quantize.linear.float8.precompute_*";
-
 class TorchTitan final : public Framework {
  public:
   TorchTitan() : Framework(LaunchStack::kTorchTitan, Launcher::kTorchTitan) {}
@@ -42,9 +32,6 @@ class TorchTitan final : public Framework {
                                      const LaunchFile& file,
                                      const ImportInputs& inputs) const override {
     return located(file, import_torchtitan(settings, inputs));
-  }
-  bool is_outside(std::string_view option) const override {
-    return option != "--model.converters" && matches_any(option, kOutsideTitan);
   }
 
   Result<std::vector<LaunchFile>> write(const PlanFile& file, const LaunchSize& size,

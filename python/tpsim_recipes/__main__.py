@@ -9,8 +9,7 @@ import pathlib
 import sys
 import warnings
 
-from . import checkout, isolation, memory_snapshot, nsys_report, overrides, recipe, recorders, replaced
-from .judges import JUDGES
+from . import check, checkout, isolation, memory_snapshot, nsys_report, overrides, recipe, recorders, replaced
 
 READERS = {"memory-snapshot": memory_snapshot, "nsys-report": nsys_report}
 
@@ -30,7 +29,7 @@ def options():
     one.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", dest="given",
                      help="an argument of the function or script; may be repeated")
     judge = commands.add_parser("check", help="check arguments with a framework's own code")
-    judge.add_argument("framework", choices=sorted(JUDGES))
+    judge.add_argument("framework")
     judge.add_argument("file", type=pathlib.Path, nargs="+",
                        help="JSON file with arguments and environment; for several files, a list of verdicts is printed")
     reader = commands.add_parser("read", help="print the contents of a file that a profiler wrote")
@@ -119,19 +118,22 @@ def work_of(arguments, files):
     visible = [*map(str, sources), *(str(one.parent) for one in files)]
     if arguments.command == "recipe":
         return lambda: run_recipe(arguments, sources), visible
-    return lambda: judged_by(JUDGES[arguments.framework], files, sources), visible
+    judge, folders = check.judge_of(arguments.framework)
+    return lambda: judged_by(judge, files, sources), [*visible, *folders]
 
 
 def main():
     arguments = options().parse_args()
     files = [one.resolve() for one in (arguments.file if arguments.command == "check" else [arguments.file])]
     arguments.file = files[0]
-    work, visible = work_of(arguments, files)
     try:
+        work, visible = work_of(arguments, files)
         answer = isolation.run(quiet(work), lambda: isolation.enter_file_system(visible), arguments.seconds,
                                wall=3 * arguments.seconds)
     except isolation.Failed as failed:
         answer = {"error": str(failed), "hint": ""}
+    except recorders.Refusal as refusal:
+        answer = {"error": str(refusal), "hint": refusal.hint}
     sys.stdout.write(json.dumps(answer) + "\n")
 
 

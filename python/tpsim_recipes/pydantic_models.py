@@ -7,13 +7,16 @@ import types
 import typing
 
 from .stubs import StubMeta
-from .strict_options import is_union
 
 MISSING = object()
 MODEL_CHECK, FIELD_CHECK = "_tpsim_model_check", "_tpsim_field_check"  # attributes of marked functions
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 LIMITS = {"ge": ("at least", lambda value, limit: value >= limit), "gt": ("greater than", lambda value, limit: value > limit),
           "le": ("at most", lambda value, limit: value <= limit), "lt": ("less than", lambda value, limit: value < limit)}
+
+
+def is_union(hint):
+    return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
 class ValidationError(ValueError):

@@ -129,8 +129,8 @@ void read_configuration(std::string_view bytes) {
 // The first byte selects the program; the text is its settings as YAML.
 void read_program(std::string_view bytes) {
   if (bytes.empty()) return;
-  const std::vector<const TrainingProgram*>& all = all_programs();
-  const TrainingProgram& program = *all[static_cast<unsigned char>(bytes[0]) % all.size()];
+  const std::vector<TrainingProgram>& all = all_programs();
+  const TrainingProgram& program = all[static_cast<unsigned char>(bytes[0]) % all.size()];
   const auto settings = flat_yaml(bytes.substr(1), "it.yaml");
   if (!settings.ok()) return;
   LeftSettings left;

@@ -191,12 +191,13 @@ def verdicts(arguments):
 
 def verdicts_of(arguments, checkouts, files):
     found = {}
+    environment = {**os.environ, "TPSIM_JUDGES": str(PACKAGES.parent / "tools")}
     for first in range(0, len(files), 100):
         part = files[first:first + 100]
         words = [word for folder in checkouts for word in ("--checkout", folder)]
         command = [sys.executable, "-I", "-S", "-c", START, str(PACKAGES), "--seconds", "600", *words, "check",
                    JUDGES[arguments.to], *map(str, part)]
-        answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout)
         if "error" in answer:
             raise SystemExit(f"the judge failed: {answer['error']} {answer.get('hint', '')}")
         answers = answer["verdicts"] if len(part) > 1 else [answer]

@@ -85,6 +85,12 @@ TEST_CASE("adapters of axolotl, TRL and LLaMA-Factory are planned") {
   CHECK(part(tuned, StackPart::kBaseDtype) == "int8");
   CHECK(part(tuned, StackPart::kLoraTargets) == "all-linear");
   CHECK(tuned.plan.recompute == Recompute::kFull);
+  for (const char* share : {"abc", "1.5", "-0.1"}) {
+    const LaunchFile file{"qlora.yml",
+                          axolotl + "adapter: lora\nlora_r: 8\nlora_dropout: " + share};
+    CHECK_THAT(refused(import_config(file, on(8))).message,
+               Catch::Contains(std::string("lora_dropout is '") + share));
+  }
 }
 
 }  // namespace tpsim

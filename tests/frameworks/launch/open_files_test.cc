@@ -330,6 +330,13 @@ TEST_CASE("axolotl's mesh of shards gives the GPU count") {
   const ImportedPlan tensor =
       read(import_config({"a.yaml", text + "tensor_parallel_size: 2\n"}, on(8)));
   CHECK(tensor.plan.degrees == ParallelDegrees{.tp = 2, .dp = 4});
+  const std::string both =
+      text + "dp_shard_size: 2\ndp_replicate_size: 2\ntensor_parallel_size: 2\n";
+  CHECK(read(import_config({"a.yaml", both}, on(0))).plan.degrees ==
+        ParallelDegrees{.tp = 2, .dp = 4});
+  const Error error = refused(import_config({"a.yaml", both}, on(16)));
+  CHECK_THAT(error.message, Catch::Contains("data-parallel ranks: 16 GPUs / (tp 2 x cp 1)"));
+  CHECK_THAT(error.hint, Catch::Contains("--gpus 8"));
 }
 
 TEST_CASE("a configuration of GPT-NeoX without a width asks for its model") {

@@ -91,6 +91,13 @@ TEST_CASE("example trainers are read with their own defaults") {
   CHECK(chat.plan.zero == 3);
   CHECK(chat.plan.dtype == DType::kFloat16);
   CHECK(chat.plan.global_batch == 32);
+  const std::string adapted =
+      "deepspeed main.py --data_split 2,4,4 --model_name_or_path facebook/opt-6.7b --lora_dim 64";
+  const ImportedPlan lora = plan_in((adapted + " --only_optimize_lora\n").c_str(), beside(8));
+  CHECK(lora.parts.at(StackPart::kLoraRank) == 64);
+  const auto beside_weights = import_text("chat.sh", (adapted + "\n").c_str(), beside(8));
+  REQUIRE_FALSE(beside_weights.ok());
+  CHECK_THAT(beside_weights.error().hint, Catch::Contains("adapters with frozen weights"));
   const ImportedPlan aws = plan_in(
       "torchrun --nproc_per_node=8 --nnodes=2 ./train.py --max_context_width=4096 "
       "--num_key_value_heads=8 --intermediate_size=14336 --hidden_width=4096 --num_layers=32 "

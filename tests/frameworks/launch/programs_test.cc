@@ -267,6 +267,38 @@ TEST_CASE("tune run and deepy.py name their configurations") {
   CHECK(neox->plan.degrees.tp == 2);
 }
 
+TEST_CASE("NeMo AutoModel's YAML is read by its table") {
+  const std::string text =
+      "recipe: TrainFinetuneRecipeForNextTokenPrediction\n"
+      "step_scheduler:\n  global_batch_size: 64\n  local_batch_size: 8\n"
+      "model:\n  _target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained\n"
+      "  pretrained_model_name_or_path: meta-llama/Llama-3.1-8B\n"
+      "distributed:\n  strategy: fsdp2\n  dp_size: none\n  tp_size: 1\n  cp_size: 1\n"
+      "  activation_checkpointing: true\n"
+      "dataset:\n  _target_: nemo_automodel.components.datasets.llm.squad.make_squad_dataset\n"
+      "optimizer:\n  _target_: torch.optim.Adam\n  lr: 1.0e-5\n";
+  const std::string lengthy = text + "packed_sequence:\n  packed_sequence_size: 4096\n";
+  const auto plan = import_text("run.yaml", lengthy, beside(8));
+  if (!plan.ok()) FAIL(to_string(plan.error()));
+  CHECK(plan->plan.degrees.dp == 8);
+  CHECK(plan->plan.zero == 3);
+  CHECK(plan->plan.global_batch == 64);
+  CHECK(plan->plan.micro_batch == 8);
+  CHECK(plan->plan.recompute == Recompute::kFull);
+  CHECK(plan->model.seq == 4096);
+  const auto adapted = import_text("run.yaml", lengthy + "peft:\n  dim: 16\n", beside(8));
+  REQUIRE(adapted.ok());
+  CHECK(adapted->parts.at(StackPart::kLoraRank) == 16);
+  const auto open = import_text("run.yaml", text, beside(8));
+  REQUIRE_FALSE(open.ok());
+  CHECK_THAT(open.error().message, Catch::Contains("sequence length"));
+  std::string stages = lengthy;
+  stages.replace(stages.find("  cp_size: 1"), 12, "  pp_size: 2");
+  const auto refused = import_text("run.yaml", stages, beside(8));
+  REQUIRE_FALSE(refused.ok());
+  CHECK_THAT(refused.error().message, Catch::Contains("pp_size: 2"));
+}
+
 TEST_CASE("an unsupported program is named") {
   const auto plan = import_text("mine.sh",
                                 "torchrun --nproc_per_node 8 scripts/mine.py --run_name words "
@@ -277,15 +309,15 @@ TEST_CASE("an unsupported program is named") {
 }
 
 TEST_CASE("every row of a program's table has an effect") {
-  for (const TrainingProgram* one : all_programs()) {
-    INFO(one->name);
-    CHECK_FALSE((one->commands.empty() && one->file_keys.empty()));
-    for (const std::string& stated : words_in(std::string(one->defaults))) {
+  for (const TrainingProgram& one : all_programs()) {
+    INFO(one.name);
+    CHECK_FALSE((one.commands.empty() && one.file_keys.empty()));
+    for (const std::string& stated : words_in(one.defaults)) {
       INFO(stated);
       CHECK_THAT(stated, Catch::Matches("[^=]+=.+"));
     }
-    for (const auto rows : {one->rows, one->shared_rows}) {
-      for (const ProgramSetting& row : rows) CHECK_FALSE((row.key.empty() || row.becomes.empty()));
+    for (const ProgramSetting& row : one.facts.rows) {
+      CHECK_FALSE((row.key.empty() || row.becomes.empty()));
     }
   }
 }

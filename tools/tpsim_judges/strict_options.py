@@ -5,12 +5,10 @@ field that holds one of several dataclasses takes a word "field:variant"; option
 """
 import contextlib
 import dataclasses
-import types
 import typing
 
-
-class Rejected(Exception):
-    """The options are refused with this message."""
+from tpsim_recipes.check import Rejected
+from tpsim_recipes.pydantic_models import is_union
 
 
 def cli(_made_by, *_places, args=(), default=None, **_words):
@@ -68,10 +66,6 @@ def hints_of(owner):
     except Exception:  # pylint: disable=broad-except
         hints = {}
     return {name: hints.get(name, typing.Any) for name in names}
-
-
-def is_union(hint):
-    return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
 def is_choice(hint):

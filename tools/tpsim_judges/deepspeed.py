@@ -5,8 +5,9 @@ them.
 import json
 import os
 
-from . import check, plain, recorders
-from .judge_accelerate import NO_TRAINER, flat, trainer_settings, uses_transformers
+from tpsim_recipes import check, plain, recorders
+
+from .accelerate import NO_TRAINER, flat, trainer_settings, uses_transformers
 
 FORK = "megatron/arguments.py"
 NO_FORK = "Megatron-DeepSpeed is not in a checkout: its parser did not check the arguments"

@@ -9,8 +9,10 @@ import os
 import sys
 import types
 
-from . import check, plain, recipe, recorders, strict_options
-from .stubs import Stub, StubModule
+from tpsim_recipes import check, plain, recipe, recorders
+from tpsim_recipes.stubs import Stub, StubModule
+
+from . import strict_options
 
 PLAN_MODULE = "torchtitan_plan"  # frameworks/torchtitan/plan_module.h
 NAMING = {"--module", "--config"}

@@ -5,8 +5,10 @@ import os
 import pathlib
 import sys
 
-from . import check, plain, simple_yaml
-from .strict_options import Rejected
+import yaml
+
+from tpsim_recipes import check, plain
+from tpsim_recipes.check import Rejected
 
 FSDP = "fsdp_config."
 NO_TRAINER = "transformers is not in a checkout: its TrainingArguments did not check the arguments"
@@ -21,8 +23,6 @@ def accelerate(file, sources):
     has_trainer = uses_transformers(finder)
 
     def work():
-        import yaml  # pylint: disable=import-error,import-outside-toplevel
-        yaml.safe_load = simple_yaml.load
         check.require("accelerate.commands.launch")
         from accelerate.commands import launch  # pylint: disable=import-error,import-outside-toplevel
         from accelerate.utils import launch as environments  # pylint: disable=import-error,import-outside-toplevel
@@ -34,7 +34,7 @@ def accelerate(file, sources):
         environment = environments.prepare_multi_gpu_env(parsed) if parsed.multi_gpu or parsed.use_fsdp \
             else environments.prepare_simple_launcher_cmd_env(parsed)[1]
         os.environ.update(environment)
-        stated = flat(simple_yaml.load(path.read_text(encoding="utf-8")))
+        stated = flat(yaml.safe_load(path.read_text(encoding="utf-8")))
         settings = {key: resolved(key, parsed, config, plugin_of(parsed, environment)) for key in stated}
         if has_trainer:
             settings.update(trainer_settings(given.get("arguments", [])))

@@ -1,0 +1,70 @@
+// Facts of other programs' settings, read from tables: frameworks/*/*.txt.
+//
+//   program NAME           a training program; the lines below belong to it
+//   table NAME             lines that several programs or a reader in C++ use
+//     commands A, B        console commands and Python modules that start it: "swift sft". A script
+//                          file is compared as a module
+//     marks SETTING=VALUE  patterns of settings, one of which must match. Absent: no condition
+//     keys KEY...          keys that a configuration file of this program has, all of them
+//     reads READER         megatron, trainer or torchtitan
+//     stack NAME           of the catalogue. Absent: as the reader determines
+//     tables NAME...       adds the lines of these tables behind the program's own
+//     defaults NAME=VALUE  of the program, under the reader's names
+//     keeps_rest           passes other settings to the reader. Absent: they are unknown
+//     note TEXT            the part of the program's work that the plan does not include
+//     code FUNCTION...     of frameworks/programs/program_code.h
+//     KEY... [VALUE...] = NAME AS
+//                          translates a setting to the reader's NAME with the value AS. VALUE:
+//                          lower-case patterns, one of which must match. Every row that matches key
+//                          and value applies; one without VALUE only if no other row of that key
+//                          does. "*" as NAME inserts the text that a '*' of KEY matched. Names
+//                          that start with '@' are intermediate values for the code, or read by the
+//                          import itself: @model (a name or path), @config, @nodes,
+//                          @gpus-per-node, @gpus, @length (the sum of all settings that map to
+//                          it), @global-batch, @part.KEY (a part of the software)
+//     refuse KEY... [VALUE...]: WHY
+//                          a setting that changes the plan and is not modelled, unless it is VALUE
+//     ignore KEY...        settings that do not affect a plan
+//
+// Keys may end in '*' and have '_' instead of '-'. $all_weights, $adam_state and $adam_names stand
+// for the reasons and names of config_files.h.
+#pragma once
+
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace tpsim {
+
+// Translates one setting of a program to a setting of the reader.
+struct ProgramSetting {
+  std::string_view key;         // names, or prefixes that end in '*'
+  std::string_view becomes;     // name for the reader
+  std::string_view value = {};  // empty: any
+  std::string_view as = {};     // the new value; empty: unchanged
+};
+
+// Rule for settings that no reader has read: they are ignored, or refused with a reason. Settings
+// without a rule are unknown.
+struct LeftOver {
+  std::string_view patterns;       // keys, or prefixes that end in '*', separated by spaces
+  std::string_view why = {};       // reason for refusal; empty: does not affect a plan
+  std::string_view harmless = {};  // values that are accepted although `why` is set
+};
+
+struct FactTable {
+  std::vector<ProgramSetting> rows;
+  std::vector<LeftOver> left;  // the first that matches applies
+};
+// Returns a table by its name; the name must exist.
+const FactTable& fact_table(std::string_view name);
+
+// A program or table, and its lines that are not part of a FactTable: a word and the rest.
+struct FactBlock {
+  std::string_view kind, name;
+  std::vector<std::pair<std::string_view, std::string_view>> others = {};
+  FactTable facts = {};  // with the tables that the block adds
+};
+const std::vector<FactBlock>& fact_blocks();
+
+}  // namespace tpsim
