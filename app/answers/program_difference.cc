@@ -125,12 +125,24 @@ PartDifference difference(const PartProgram& a, const PartProgram& b) {
 
 }  // namespace
 
+std::vector<PartDifference> pass_differences(LayerPricer& pricer, const Plan& plan,
+                                             std::size_t first, std::size_t second) {
+  const Programs before = rank_programs(pricer, plan, first_passes(first));
+  const Programs after = rank_programs(pricer, plan, first_passes(second));
+  std::vector<PartDifference> parts;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    PartDifference found = difference(before[i], after[i]);
+    if (!found.phases.empty()) parts.push_back(std::move(found));
+  }
+  return parts;
+}
+
 std::vector<PartDifference> program_differences(LayerPricer& first, const Plan& first_plan,
                                                 LayerPricer& second, const Plan& second_plan) {
   std::vector<std::pair<Programs, Programs>> after;  // by number of passes
   for (std::size_t passes = 0; passes <= lowering_passes().size(); ++passes) {
-    after.emplace_back(rank_programs(first, first_plan, passes),
-                       rank_programs(second, second_plan, passes));
+    after.emplace_back(rank_programs(first, first_plan, first_passes(passes)),
+                       rank_programs(second, second_plan, first_passes(passes)));
   }
   std::vector<PartDifference> parts;
   for (std::size_t i = 0; i < after.back().first.size(); ++i) {

@@ -122,6 +122,15 @@ void add_difference(Table& table, const EventDifference& one) {
   add_row(table, cells.what, {time_of(one.first), time_of(one.second), printable(cells.label)});
 }
 
+void write_phases(TextReport& out, const PartDifference& part, const std::string& first,
+                  const std::string& second) {
+  for (const PhaseDifference& phase : part.phases) {
+    Table table(columns_of(fmt::format("<{}|{}|{}|<label", name_of(phase.phase), first, second)));
+    for (const EventDifference& one : phase.events) add_difference(table, one);
+    out.table(table);
+  }
+}
+
 // Lists the passes that change the difference of both times. Empty for a part without work of its
 // own in a micro-batch.
 void write_times(TextReport& out, const PartDifference& part) {
@@ -179,11 +188,25 @@ void write_difference(TextReport& out, const SimulatedPlan& plan, const Simulate
                 fmt::format("{}time of a micro-batch without overlap",
                             names_kind ? fmt::format("kind {}: ", part.block) : ""));
     write_times(out, part);
-    for (const PhaseDifference& phase : part.phases) {
-      Table table(columns_of(fmt::format("<{}|this plan|other plan|<label", name_of(phase.phase))));
-      for (const EventDifference& one : phase.events) add_difference(table, one);
-      out.table(table);
-    }
+    write_phases(out, part, "this plan", "other plan");
+  }
+}
+
+void write_pass_difference(TextReport& out, const SimulatedPlan& plan, const ComparedPasses& passes,
+                           const std::vector<PartDifference>& parts) {
+  write_scenario(out, plan.named, plan.run.plan);
+  out.heading("PLAN");
+  write_plan(out, plan.run.plan, plan.named.settings_left);
+  if (parts.empty()) {
+    out.blank();
+    out.line("The program is the same after {} and after {}.", passes.first, passes.second);
+  }
+  const auto kinds = static_cast<std::size_t>(block_kind_count(plan.named.scenario.model));
+  for (const PartDifference& part : parts) {
+    const bool names_kind = part.part == ProgramPart::kBlock && kinds > 1;
+    out.heading(title_of(part.part), names_kind ? fmt::format("kind {}", part.block) : "");
+    write_phases(out, part, fmt::format("after {}", passes.first),
+                 fmt::format("after {}", passes.second));
   }
 }
 

@@ -54,18 +54,19 @@ HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run);
 class LayerPricer {
  public:
   explicit LayerPricer(const Scenario& scenario);
-  explicit LayerPricer(std::shared_ptr<const PriceLists> prices);
+  // `verifies`: whether programs are verified after each lowering pass. Searches trust them.
+  explicit LayerPricer(std::shared_ptr<const PriceLists> prices, bool verifies = true);
 
   // `block`: kind of block if `kind` is LayerKind::kBlock.
   const LayerCost& layer(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const LayerMemory& layer_memory(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const FixedCost& fixed(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const TransferCost& transfer(const Plan& plan);
-  // Return the programs that layer() and fixed() price. layer_program() applies the first `passes`
-  // of lowering_passes().
+  // Return the programs that layer() and fixed() price, after the chosen passes.
   LoweredLayer layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0,
-                             std::size_t passes = lowering_passes().size());
-  LoweredLayer step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
+                             const PassChoice& choice = {});
+  LoweredLayer step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0,
+                                const PassChoice& choice = {}) const;
   // Returns the time of the all-reduce of the squared gradient norm; zero if gradients are not
   // clipped.
   Seconds global_norm(const Plan& plan);
@@ -141,6 +142,7 @@ class LayerPricer {
   };
   mutable std::array<Placed, kGroupKindCount> placed_;
   std::shared_ptr<const PriceLists> prices_;
+  bool verifies_;
   std::vector<ModelSpec> models_;  // with_block_kind() by kind of block
   std::unordered_map<PricedOp, OpPrice, PricedOpHash> op_prices_;
   LayerCache<Layer> layers_;

@@ -60,10 +60,10 @@ void add_phases(PartProgram& part, LayerPricer& pricer, const Plan& plan,
 
 // Returns all phases of a layer.
 PartProgram layer_part(LayerPricer& pricer, const Plan& plan, LayerKind kind, std::int64_t block,
-                       std::size_t passes) {
+                       const PassChoice& choice) {
   PartProgram part{.part = part_of(kind), .block = block};
-  add_phases(part, pricer, plan, pricer.layer_program(kind, plan, block, passes));
-  add_phases(part, pricer, plan, pricer.step_end_program(kind, plan, block));
+  add_phases(part, pricer, plan, pricer.layer_program(kind, plan, block, choice));
+  add_phases(part, pricer, plan, pricer.step_end_program(kind, plan, block, choice));
   return part;
 }
 
@@ -96,21 +96,22 @@ PartProgram micro_batch_program(LayerPricer& pricer, const Plan& plan, LayerKind
   return part;
 }
 
-std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan, std::size_t passes) {
+std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan,
+                                       const PassChoice& choice) {
   std::vector<PartProgram> programs;
   for (const LayerKind kind : {LayerKind::kWordEmbeddings, LayerKind::kEmbedding}) {
-    programs.push_back(layer_part(pricer, plan, kind, 0, passes));
+    programs.push_back(layer_part(pricer, plan, kind, 0, choice));
   }
   for (const auto& [which, count] : block_counts(pricer.scenario().model, plan)) {
     const auto [block, is_recomputed] = which;
     const Plan run =
         plan.recompute == Recompute::kBlocks ? with_whole_recompute(plan, is_recomputed) : plan;
-    PartProgram part = layer_part(pricer, run, LayerKind::kBlock, block, passes);
+    PartProgram part = layer_part(pricer, run, LayerKind::kBlock, block, choice);
     part.is_recomputed = run.recompute == Recompute::kFull;
     part.count = count;
     programs.push_back(std::move(part));
   }
-  programs.push_back(layer_part(pricer, plan, LayerKind::kHead, 0, passes));
+  programs.push_back(layer_part(pricer, plan, LayerKind::kHead, 0, choice));
   if (plan.degrees.pp > 1) programs.push_back(transfer_part(pricer, plan));
   return programs;
 }

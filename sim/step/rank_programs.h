@@ -51,8 +51,8 @@ PartProgram micro_batch_program(LayerPricer& pricer, const Plan& plan, LayerKind
                                 std::int64_t block);
 
 // Returns the programs in the order of ProgramPart. With Recompute::kBlocks, recomputed blocks and
-// other blocks are separate parts. Layers are those after the first `passes` of lowering_passes().
+// other blocks are separate parts. Layers are those after the chosen passes.
 std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan,
-                                       std::size_t passes = lowering_passes().size());
+                                       const PassChoice& choice = {});
 
 }  // namespace tpsim
