@@ -23,8 +23,9 @@ struct Identity {
   std::string operator()(const LoweredCollective& record) const {
     return std::string(name_of(record.kind)) + " " + std::string(name_of(record.group)) + " " +
            std::to_string(record.ranks) + " " + std::to_string(record.bytes) + " " +
-           std::string(name_of(record.overlap)) + " " + record.label.text;
+           record.label.text;
   }
+  std::string operator()(const IssuedWait& wait) const { return "wait " + (*this)(wait.record); }
   std::string operator()(const LoweredCopy& copy) const { return copy.label.text; }
   std::string operator()(const HostWork& work) const { return work.label; }
   std::string operator()(const IssuedMemory&) const { return ""; }
@@ -40,7 +41,9 @@ std::vector<NamedEvent> events_of(const PartProgram& part, Phase phase) {
   for (const PhaseProgram& program : part.phases) {
     if (program.phase != phase) continue;
     for (const IssuedEvent& event : program.events) {
-      if (!is_memory(event)) events.push_back({event, std::visit(Identity(), event.what)});
+      if (is_memory(event)) continue;
+      const std::string when = event.call > 0 ? "start " : "";
+      events.push_back({event, when + std::visit(Identity(), event.what)});
     }
   }
   return events;

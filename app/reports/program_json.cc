@@ -33,8 +33,12 @@ JsonValue event_json(const LoweredCollective& record) {
                       {"ranks", record.ranks},
                       {"bytes", record.bytes},
                       {"calls", record.calls},
-                      {"overlap", name_of(record.overlap)},
+                      {"mover", name_of(record.mover)},
                       {"label", record.label.text}});
+}
+JsonValue event_json(const IssuedWait& wait) {
+  return json_object(
+      {{"hidden_by", json_array(wait.hidden_by)}, {"label", wait.record.label.text}});
 }
 JsonValue event_json(const LoweredCopy& copy) {
   return json_object(
@@ -58,6 +62,8 @@ JsonValue event_json(const IssuedEvent& event) {
   json.set("stream", name_of(event.stream));
   json.set("time_s", event.time.value());
   if (!event.source.empty()) json.set("source", event.source);
+  const bool waits = std::holds_alternative<IssuedWait>(event.what);
+  if (event.call > 0) json.set(waits ? "waits_for" : "starts", event.call);
   return json;
 }
 

@@ -48,7 +48,8 @@ struct EventCells {
 EventCells cells_of(const LoweredOp& op) {
   const std::string pass = app::name_of_pass(op);  // dims of a cast are not sizes
   std::string what = pass.empty() ? to_string(op.key) : pass;
-  if (op.repeats != 1) what += fmt::format(", {:.0f} times", op.repeats);
+  if (op.repeats > 1) what += fmt::format(", {:.0f} times", op.repeats);
+  if (op.repeats < 1) what += fmt::format(", one of {:.0f} passes", 1 / op.repeats);
   if (op.launches > 1) what += fmt::format(", {} kernels", op.launches);
   return {std::move(what), to_string(Bytes(op.bytes)), flops_text(op.flops), op.label.text};
 }
@@ -58,11 +59,20 @@ EventCells cells_of(const LoweredCollective& record) {
       fmt::format("{}, {} ranks ({})", name_of(record.kind), record.ranks, name_of(record.group));
   if (record.calls > 1) what += fmt::format(", {:.0f} calls", record.calls);
   if (record.calls < 1) what += ", part of a call";
-  if (record.overlap != Overlap::kNone) {
-    what += fmt::format(", overlaps with {}", plain(name_of(record.overlap)));
-  }
   const Bytes shown(std::min(1.0, record.calls) * static_cast<double>(record.bytes));
   return {Cell(std::move(what), Ink::kBold), to_string(shown), "", record.label.text};
+}
+
+EventCells cells_of(const IssuedWait& wait) {
+  std::string what;
+  constexpr std::size_t kNamed = 3;
+  for (std::size_t i = 0; i < std::min(kNamed, wait.hidden_by.size()); ++i) {
+    what += fmt::format("{}{}", i > 0 ? ", " : "after ", wait.hidden_by[i]);
+  }
+  if (wait.hidden_by.size() > kNamed) {
+    what += fmt::format(" and {} more", wait.hidden_by.size() - kNamed);
+  }
+  return {Cell(std::move(what)), "", "", wait.record.label.text};
 }
 
 EventCells cells_of(const LoweredCopy& copy) {
@@ -85,6 +95,11 @@ EventCells cells_of(const IssuedMemory& memory) {
 
 void add_event(Table& table, const IssuedEvent& event) {
   EventCells cells = std::visit([](const auto& one) { return cells_of(one); }, event.what);
+  if (event.call > 0) {
+    cells.what.text = std::holds_alternative<IssuedWait>(event.what)
+                          ? fmt::format("wait for #{} {}", event.call, cells.what.text)
+                          : fmt::format("#{} {}", event.call, cells.what.text);
+  }
   const bool is_memory = std::holds_alternative<IssuedMemory>(event.what);
   const auto cell = [&](std::string text) {
     return is_memory ? Cell(std::move(text), Ink::kDim) : Cell(std::move(text));

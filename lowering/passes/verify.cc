@@ -18,7 +18,9 @@ constexpr double kRounding = 1e-6;  // of bytes to whole numbers, relative
 std::size_t records_of(const LoweredLayer& layer, Kind kind) {
   switch (kind) {
     case Kind::kOp: return layer.ops.size();
-    case Kind::kCollective: return layer.collectives.size();
+    case Kind::kCollective:
+    case Kind::kStart:
+    case Kind::kWait: return layer.collectives.size();
     case Kind::kCopy: return layer.copies.size();
     case Kind::kHost: return layer.host.size();
     case Kind::kAllocate:
@@ -57,6 +59,13 @@ std::string LayerVerifier::fault(const LoweredLayer& layer, const PassChanges& c
       std::string wrong = add_event(layer, event, sums);
       if (!wrong.empty()) return wrong;
     }
+    for (const Started& one : started_) {
+      if (one.is_started != one.is_awaited) {
+        return fmt::format("'{}' is started and not waited for, or the reverse",
+                           layer.collectives[one.index].label.text);
+      }
+    }
+    started_.clear();
   }
   for (std::size_t i = 0; i < layer.allocations.size(); ++i) {
     const LoweredAllocation& made = layer.allocations[i];
@@ -99,15 +108,45 @@ std::string LayerVerifier::add_event(const LoweredLayer& layer, const LoweredEve
       break;
     }
     case Kind::kCopy: sums.bytes += layer.copies[event.index].moved.value(); break;
+    case Kind::kStart:
     case Kind::kCollective: {
       const LoweredCollective& record = layer.collectives[event.index];
       sums.sent += record.calls * static_cast<double>(record.bytes);
-      break;
+      return event.kind == Kind::kStart ? add_start(record, event.index) : "";
     }
+    case Kind::kWait: return add_wait(layer.collectives[event.index], event.index);
     case Kind::kHost: break;
     case Kind::kAllocate:
     case Kind::kFree: return add_memory(layer, event, sums);
   }
+  return "";
+}
+
+// A collective may start again after the wait for it.
+std::string LayerVerifier::add_start(const LoweredCollective& record, std::uint32_t index) {
+  for (Started& one : started_) {
+    if (one.index != index) continue;
+    if (one.is_started && !one.is_awaited) {
+      return fmt::format("'{}' starts twice without a wait", record.label.text);
+    }
+    one.is_started = true;
+    one.is_awaited = record.is_carried && one.is_awaited;
+    return "";
+  }
+  started_.push_back({index, true, false});
+  return "";
+}
+
+std::string LayerVerifier::add_wait(const LoweredCollective& record, std::uint32_t index) {
+  for (Started& one : started_) {
+    if (one.index == index && !one.is_awaited) {
+      one.is_awaited = true;
+      return "";
+    }
+  }
+  if (!record.is_carried)
+    return fmt::format("no start before the wait for '{}'", record.label.text);
+  started_.push_back({index, false, true});
   return "";
 }
 

@@ -27,7 +27,8 @@ class LayerVerifier {
   // pass changed a sum that it does not declare. A layer is valid if
   // - every event has a record,
   // - a tensor of the trace is allocated and freed as often as in the trace, at most once each,
-  // - a tensor that a pass adds is allocated once and freed once.
+  // - a tensor that a pass adds is allocated once and freed once,
+  // - the phase that starts a collective waits for it, or for that of the layer before.
   void check(const LoweredLayer& layer, std::string_view pass, const PassChanges& changes);
 
  private:
@@ -38,9 +39,17 @@ class LayerVerifier {
   // Returns what is wrong with the layer; empty if nothing is.
   std::string fault(const LoweredLayer& layer, const PassChanges& changes);
   std::string add_event(const LoweredLayer& layer, const LoweredEvent& event, Sums& sums);
+  std::string add_start(const LoweredCollective& record, std::uint32_t index);
+  std::string add_wait(const LoweredCollective& record, std::uint32_t index);
   std::string add_memory(const LoweredLayer& layer, const LoweredEvent& event, Sums& sums);
 
+  struct Started {
+    std::uint32_t index = 0;  // of the collective
+    bool is_started = false, is_awaited = false;
+  };
+
   Sums before_;
+  std::vector<Started> started_;     // in a phase
   std::vector<std::uint8_t> moves_;  // of each allocation, bits
 };
 

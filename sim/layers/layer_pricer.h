@@ -102,12 +102,6 @@ class LayerPricer {
   struct Layer : Traced {  // keeps its program until priced
     std::optional<LayerCost> cost;
   };
-  // Collectives of a phase that overlap with the phase's own compute or with that of another
-  // micro-batch, of which they take at most `share`.
-  struct OverlappedTimes {
-    Seconds by_phase, by_other_micro_batch;
-    double share = 1;
-  };
   const ModelSpec& model_of(std::int64_t block) const {
     return models_[static_cast<std::size_t>(block)];
   }
@@ -115,14 +109,6 @@ class LayerPricer {
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   OpPrice op_price(const OpRecord& op);
-  HostDeviceTime price_op(const LoweredOp& op, PhaseCost& phase);
-  HostDeviceTime price_collective(const LoweredLayer& layer, const LoweredCollective& record,
-                                  const Plan& plan, PhaseCost& phase, OverlappedTimes& later);
-  HostDeviceTime price_copy(const LoweredCopy& copy, PhaseCost& phase) const;
-  // Returns the time of the ops that the collective overlaps with.
-  Seconds compute_beside(const LoweredLayer& layer, const LoweredCollective& collective);
-  Seconds exposed_time(Seconds whole, Seconds hidden, double exposed) const;
-  void add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
   PhaseCost price_phase(const LoweredLayer& layer, Phase which, const Plan& plan);
   LayerCost price_layer(const LoweredLayer& layer, const Plan& plan);
   // Returns the time of memory-bound kernels that read and write `moved` bytes in total.

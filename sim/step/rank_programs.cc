@@ -1,5 +1,6 @@
 #include "sim/step/rank_programs.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -27,12 +28,14 @@ IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& la
       const OpPrice price = pricer.kernel_price(op);
       return {op, Stream::kCompute, op.load * price.time, name_of(price.source)};
     }
+    case Kind::kStart:
     case Kind::kCollective: {
       const LoweredCollective& record = layer.collectives[event.index];
       const Seconds each =
           record.group == GroupKind::kPipeline ? Seconds() : pricer.collective(record, plan);
-      return {record, stream_of(record.group), record.load * record.calls * each};
+      return {record, stream_of(record), record.load * record.calls * each};
     }
+    case Kind::kWait: return {IssuedWait{layer.collectives[event.index]}};
     case Kind::kCopy: {
       const LoweredCopy& copy = layer.copies[event.index];
       return {copy, Stream::kCompute, pricer.copy_time(copy)};
@@ -47,12 +50,39 @@ IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& la
   return {IssuedMemory{layer.allocations[event.index], event.index, event.kind == Kind::kFree}};
 }
 
+// Returns the labels of the ops that run until the wait at event `wait`, each once.
+std::vector<const char*> ops_until(const LoweredLayer& layer, const LoweredPhase& phase,
+                                   std::size_t wait) {
+  using Kind = LoweredEvent::Kind;
+  const std::uint32_t index = phase.events[wait].index;
+  const bool is_carried = layer.collectives[index].is_carried;
+  std::vector<const char*> labels;
+  for (std::size_t i = wait; i-- > 0;) {
+    const LoweredEvent& event = phase.events[i];
+    if (!is_carried && event.kind == Kind::kStart && event.index == index) break;
+    if (event.kind != Kind::kOp) continue;
+    const char* const label = layer.ops[event.index].label.text;
+    if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
+  }
+  std::reverse(labels.begin(), labels.end());
+  return labels;
+}
+
 void add_phases(PartProgram& part, LayerPricer& pricer, const Plan& plan,
                 const LoweredLayer& layer) {
   for (const Phase phase : all_of<Phase>()) {
     std::vector<IssuedEvent> events;
-    for (const LoweredEvent& event : layer.phase(phase).events) {
+    const LoweredPhase& lowered = layer.phase(phase);
+    for (std::size_t i = 0; i < lowered.events.size(); ++i) {
+      const LoweredEvent& event = lowered.events[i];
       events.push_back(issued(pricer, plan, layer, event, phase >= Phase::kClearGradients));
+      IssuedEvent& last = events.back();
+      const auto call = static_cast<std::int64_t>(event.index) + 1;
+      if (event.kind == LoweredEvent::Kind::kStart) last.call = call;
+      if (auto* wait = std::get_if<IssuedWait>(&last.what)) {
+        last.call = call;
+        wait->hidden_by = ops_until(layer, lowered, i);
+      }
     }
     if (!events.empty()) part.phases.push_back({phase, std::move(events)});
   }
