@@ -171,7 +171,7 @@ std::vector<TracedExchange> taken_exchanges(const LoweredLayer& layer, Events& e
   return taken;
 }
 
-// What a rank runs instead of an exchange of the trace.
+// The calls and copies of a rank that replace an exchange of the trace.
 struct Exchange {
   Events overlapped;  // calls, each during a pass of attention
   Events after;       // the other calls, and copies

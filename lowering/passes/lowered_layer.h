@@ -44,7 +44,7 @@ struct LoweredOp : OpRecord {
   AttentionKernel attention = {};  // flash attention only
 };
 
-// What moves the bytes of a collective.
+// The part of the GPU that moves the bytes of a collective.
 enum class Mover : std::uint8_t {
   kProcessors,  // kernels on multiprocessors, which slow concurrent ops and are slowed by them
   kCopyEngine,

@@ -180,20 +180,19 @@ class PhaseOverlap {
     return i;
   }
 
-  // Returns the event up to which the phase runs as many FLOPs as all its GEMMs without wgrad.
+  // Returns the event up to which the phase runs as many FLOPs as it has without wgrad.
   std::size_t end_without_wgrad() const {
-    double others = 0;
-    bool has_wgrad = false;
+    const auto flops_of = [this](std::size_t i) {
+      const LoweredOp* op = op_at(i);
+      return op != nullptr ? op->repeats * op->flops : 0;
+    };
+    double of_wgrad = 0, after = 0;
     for (std::size_t i = 0; i < events_.size(); ++i) {
-      if (!is_gemm(i)) continue;
-      const bool is_other = !is_wgrad(i);
-      if (is_other) others += op_at(i)->flops;
-      has_wgrad = has_wgrad || !is_other;
+      if (is_gemm(i) && is_wgrad(i)) of_wgrad += flops_of(i);
     }
-    if (!has_wgrad) return events_.size();
-    std::size_t i = 0;
-    for (; i < events_.size() && others > 0; ++i) others -= is_gemm(i) ? op_at(i)->flops : 0;
-    return i;
+    std::size_t end = events_.size();
+    while (end > 0 && after < of_wgrad) after += flops_of(--end);
+    return end;
   }
 
   LoweredLayer& layer_;

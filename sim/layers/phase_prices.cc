@@ -46,8 +46,8 @@ Seconds LayerPricer::copy_time(const LoweredCopy& copy) const {
 namespace {
 
 // Prices the events of a phase in their order, on two paths: from a start of the device, for which
-// the host has issued everything, and from a start of the host. On the second, calls in flight also
-// go on while the device waits for the host.
+// the host has issued everything, and from a start of the host. Calls in flight go on while the
+// device waits for the host.
 class PhaseWalk {
  public:
   PhaseWalk(LayerPricer& pricer, const LoweredLayer& layer, const Plan& plan)
@@ -133,10 +133,11 @@ class PhaseWalk {
 
   // Runs kernels beside the calls in flight. `time`: of the kernels alone.
   void run(const HostDeviceTime& time, Seconds kernels) {
-    const Seconds before = cost_.time.path;
+    const HostDeviceTime before = cost_.time;
     cost_.time = then(cost_.time, time);
     if (from_device_.is_idle() && from_host_.is_idle()) return;
-    from_host_.rest(cost_.time.path - before - kernels);
+    from_device_.rest(cost_.time.device - before.device - kernels);
+    from_host_.rest(cost_.time.path - before.path - kernels);
     const Seconds longer =
         from_device_.run(kernels, [this](std::uint32_t index, Seconds t) { charge(index, t); });
     pause(longer, from_host_.run(kernels));

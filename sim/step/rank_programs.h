@@ -38,8 +38,8 @@ struct IssuedEvent {
   // On the stream, without overlap: of all kernels or calls on the busiest rank.
   Seconds time = {};
   std::string_view source = {};  // of an op's time: a name of PriceSource
-  // Of the start of a collective and the wait for it: a number within the part, from 1; 0 if the
-  // compute stream waits at once.
+  // Number of the collective within the part, from 1, of a start and of its wait. 0 if the compute
+  // stream waits at once.
   std::int64_t call = 0;
 };
 

@@ -1,5 +1,5 @@
-// What the end of a step adds to the pipeline: work of each stage between its last task and the
-// first forward of the next step.
+// Time that the end of a step adds to the pipeline: work of each stage between its last task and
+// the first forward of the next step.
 //
 // The program of a stage: in the last backward, the reduction of a layer's gradients, or its
 // offloaded update, starts after the layer; in the first forward, a layer waits for its weights.
