@@ -23,8 +23,9 @@ struct Identity {
   std::string operator()(const LoweredCollective& record) const {
     return std::string(name_of(record.kind)) + " " + std::string(name_of(record.group)) + " " +
            std::to_string(record.ranks) + " " + std::to_string(record.bytes) + " " +
-           std::string(name_of(record.overlap)) + " " + record.label.text;
+           record.label.text;
   }
+  std::string operator()(const IssuedWait& wait) const { return "wait " + (*this)(wait.record); }
   std::string operator()(const LoweredCopy& copy) const { return copy.label.text; }
   std::string operator()(const HostWork& work) const { return work.label; }
   std::string operator()(const IssuedMemory&) const { return ""; }
@@ -40,7 +41,9 @@ std::vector<NamedEvent> events_of(const PartProgram& part, Phase phase) {
   for (const PhaseProgram& program : part.phases) {
     if (program.phase != phase) continue;
     for (const IssuedEvent& event : program.events) {
-      if (!is_memory(event)) events.push_back({event, std::visit(Identity(), event.what)});
+      if (is_memory(event)) continue;
+      const std::string when = event.call > 0 ? "start " : "";
+      events.push_back({event, when + std::visit(Identity(), event.what)});
     }
   }
   return events;
@@ -125,12 +128,24 @@ PartDifference difference(const PartProgram& a, const PartProgram& b) {
 
 }  // namespace
 
+std::vector<PartDifference> pass_differences(LayerPricer& pricer, const Plan& plan,
+                                             std::size_t first, std::size_t second) {
+  const Programs before = rank_programs(pricer, plan, first_passes(first));
+  const Programs after = rank_programs(pricer, plan, first_passes(second));
+  std::vector<PartDifference> parts;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    PartDifference found = difference(before[i], after[i]);
+    if (!found.phases.empty()) parts.push_back(std::move(found));
+  }
+  return parts;
+}
+
 std::vector<PartDifference> program_differences(LayerPricer& first, const Plan& first_plan,
                                                 LayerPricer& second, const Plan& second_plan) {
   std::vector<std::pair<Programs, Programs>> after;  // by number of passes
   for (std::size_t passes = 0; passes <= lowering_passes().size(); ++passes) {
-    after.emplace_back(rank_programs(first, first_plan, passes),
-                       rank_programs(second, second_plan, passes));
+    after.emplace_back(rank_programs(first, first_plan, first_passes(passes)),
+                       rank_programs(second, second_plan, first_passes(passes)));
   }
   std::vector<PartDifference> parts;
   for (std::size_t i = 0; i < after.back().first.size(); ++i) {

@@ -34,6 +34,15 @@ struct PartDifference {
   std::vector<PhaseDifference> phases = {};  // with differences
 };
 
+// Names of two passes, in their order; "trace" for none.
+struct ComparedPasses {
+  std::string_view first, second;
+};
+// Compares the parts of a plan after the first passes of lowering_passes(), for two numbers of
+// passes. Returns those that differ. Their `times` are empty.
+std::vector<PartDifference> pass_differences(LayerPricer& pricer, const Plan& plan,
+                                             std::size_t first, std::size_t second);
+
 // Compares the parts of the model that both plans have. Returns those that differ.
 std::vector<PartDifference> program_differences(LayerPricer& first, const Plan& first_plan,
                                                 LayerPricer& second, const Plan& second_plan);

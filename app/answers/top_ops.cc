@@ -75,7 +75,8 @@ void add_op(WorkList& list, const LayerPricer& pricer, const LoweredOp& op) {
   std::string how = without_source(pricer.ops().explain(op), pricer.scenario().profile);
   const std::string pass = name_of_pass(op);
   if (!pass.empty()) how = pass + ": " + how;
-  if (factor != 1) how += fmt::format("; x {:.2f} in this stack", factor);
+  const double of_call = factor / std::min(1.0, op.repeats);  // below 1: passes of attention
+  if (of_call != 1) how += fmt::format("; x {:.2f} in this stack", of_call);
   list.add(op.label, std::move(how), factor * pricer.ops().price(op).time);
 }
 
@@ -101,7 +102,8 @@ std::vector<TopOp> top_ops(LayerPricer& pricer, const Plan& plan, std::size_t mo
     for (const LoweredEvent& event : phase.events) {
       if (event.kind == LoweredEvent::Kind::kOp) {
         add_op(list, pricer, layer.ops[event.index]);
-      } else if (event.kind == LoweredEvent::Kind::kCollective) {
+      } else if (event.kind == LoweredEvent::Kind::kCollective ||
+                 event.kind == LoweredEvent::Kind::kStart) {
         add_collective(list, pricer, layer.collectives[event.index], plan);
       }
     }

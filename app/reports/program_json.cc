@@ -1,5 +1,7 @@
 #include "app/reports/program_json.h"
 
+#include <array>
+
 #include "app/answers/term_texts.h"
 #include "app/answers/top_ops.h"
 #include "app/reports/report_json.h"
@@ -31,8 +33,12 @@ JsonValue event_json(const LoweredCollective& record) {
                       {"ranks", record.ranks},
                       {"bytes", record.bytes},
                       {"calls", record.calls},
-                      {"overlap", name_of(record.overlap)},
+                      {"mover", name_of(record.mover)},
                       {"label", record.label.text}});
+}
+JsonValue event_json(const IssuedWait& wait) {
+  return json_object(
+      {{"hidden_by", json_array(wait.hidden_by)}, {"label", wait.record.label.text}});
 }
 JsonValue event_json(const LoweredCopy& copy) {
   return json_object(
@@ -56,6 +62,8 @@ JsonValue event_json(const IssuedEvent& event) {
   json.set("stream", name_of(event.stream));
   json.set("time_s", event.time.value());
   if (!event.source.empty()) json.set("source", event.source);
+  const bool waits = std::holds_alternative<IssuedWait>(event.what);
+  if (event.call > 0) json.set(waits ? "waits_for" : "starts", event.call);
   return json;
 }
 
@@ -97,7 +105,7 @@ JsonValue pass_json(const TimeAfterPass& time) {
 JsonValue part_difference_json(const PartDifference& part) {
   JsonValue json = json_object({{"part", name_of(part.part)}});
   set_block(json, part);
-  json.set("times", json_array(part.times, pass_json));
+  if (!part.times.empty()) json.set("times", json_array(part.times, pass_json));
   json.set("phases", json_array(part.phases, phase_json<PhaseDifference>));
   return json;
 }
@@ -183,6 +191,16 @@ JsonValue memory_report(const NamedScenario& named, const PlannedRun& run,
   json.set("stages", json_array(answer.peaks, peak_json));
   if (answer.measured) json.set("measured", snapshot_json(*answer.measured));
   add_assumed(json, named.assumed);
+  return json;
+}
+
+JsonValue pass_difference_report(const NamedScenario& named, const PlannedRun& run,
+                                 const ComparedPasses& passes,
+                                 const std::vector<PartDifference>& parts) {
+  JsonValue json = report_head("tpsim-program-difference-report/1", named, gpu_count(run.plan));
+  json.set("plan", run_json(run));
+  json.set("passes", json_array(std::array{passes.first, passes.second}));
+  json.set("parts", json_array(parts, part_difference_json));
   return json;
 }
 

@@ -20,8 +20,11 @@ JsonValue explain_report(const NamedScenario& named, const PlannedRun& run);
 JsonValue program_report(const NamedScenario& named, const PlannedRun& run,
                          const std::vector<PartProgram>& programs);
 
-// "tpsim-program-difference-report/1": two plans with their predictions, and the differences of
-// their programs.
+// "tpsim-program-difference-report/1": the differences of a plan's program after two passes, or of
+// the programs of two plans with their predictions.
+JsonValue pass_difference_report(const NamedScenario& named, const PlannedRun& run,
+                                 const ComparedPasses& passes,
+                                 const std::vector<PartDifference>& parts);
 JsonValue program_difference_report(const NamedScenario& named, const PlannedRun& run,
                                     const SimulatedPlan& other,
                                     const std::vector<PartDifference>& parts);

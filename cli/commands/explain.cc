@@ -20,20 +20,59 @@
 namespace tpsim::cli {
 namespace {
 
-// Returns the number of lowering passes that --after asks for: all of them by default.
-Result<std::size_t> passes_of(const Arguments& arguments) {
+// Returns "trace" and the passes over a layer, by the number of passes that have run.
+std::vector<std::string_view> names_by_count() {
   std::vector<std::string_view> names{"trace"};
   for (const LoweringPass& pass : lowering_passes()) names.push_back(pass.name);
-  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, "--after", names));
-  TPSIM_TRY_STATUS(check_single(arguments, "--after", chosen.size()));
-  return chosen.empty() ? lowering_passes().size() : chosen.front();
+  return names;
+}
+
+// Returns the passes that --after and --without leave: all of them by default.
+Result<PassChoice> passes_of(const Arguments& arguments) {
+  TPSIM_TRY(const std::vector<std::size_t> last,
+            chosen_names(arguments, "--after", names_by_count()));
+  TPSIM_TRY_STATUS(check_single(arguments, "--after", last.size()));
+  PassChoice choice;
+  if (!last.empty()) choice = first_passes(last.front());
+  std::vector<std::string_view> names;
+  for (const LoweringPass& pass : lowering_passes()) names.push_back(pass.name);
+  for (const StepEndPass& pass : step_end_passes()) names.push_back(pass.name);
+  TPSIM_TRY(const std::vector<std::size_t> without, chosen_names(arguments, "--without", names));
+  for (const std::size_t pass : without) leave_out(names[pass], choice);
+  return choice;
+}
+
+// Whether --diff has two passes instead of a plan file.
+bool compares_passes(const std::string& text) {
+  return text.find(',') != std::string::npos && text.find_first_of("./") == std::string::npos;
+}
+
+// Compares the program after two passes.
+Result<Answer> explain_passes(const Arguments& arguments, const SimulatedPlan& plan,
+                              const Terminal& terminal) {
+  const std::vector<std::string_view> names = names_by_count();
+  TPSIM_TRY(const std::vector<std::size_t> chosen, chosen_names(arguments, "--diff", names));
+  if (chosen.size() != 2) {
+    return bad_input(fmt::format("got {} passes", chosen.size()), "--diff",
+                     "give two passes, e.g. trace,overlap");
+  }
+  const ComparedPasses passes{names[chosen.front()], names[chosen.back()]};
+  LayerPricer pricer(plan.named.scenario);
+  const std::vector<PartDifference> parts =
+      pass_differences(pricer, plan.run.plan, chosen.front(), chosen.back());
+  return answered(
+      arguments, terminal,
+      [&] { return pass_difference_report(plan.named, plan.run, passes, parts); },
+      [&](TextReport& out) { write_pass_difference(out, plan, passes, parts); });
 }
 
 // Compares the program with that of the plan in --diff.
 Result<Answer> explain_difference(const Arguments& arguments, const SimulatedPlan& plan,
                                   const Terminal& terminal) {
-  TPSIM_TRY_STATUS(refuse(arguments, {"--after"}, "--diff compares the programs after all passes"));
+  TPSIM_TRY_STATUS(
+      refuse(arguments, {"--after", "--without"}, "--diff names the passes that it compares"));
   const std::string& path = *arguments["--diff"];
+  if (compares_passes(path)) return explain_passes(arguments, plan, terminal);
   TPSIM_TRY(PlanFile file, read_plan(path));
   const ScenarioRequest scenario{.file = std::move(file),
                                  .origin = path,
@@ -51,7 +90,7 @@ Result<Answer> explain_difference(const Arguments& arguments, const SimulatedPla
 Result<Answer> explain_program(const Arguments& arguments, const SimulatedPlan& plan,
                                const Terminal& terminal) {
   if (arguments.has("--diff")) return explain_difference(arguments, plan, terminal);
-  TPSIM_TRY(const std::size_t passes, passes_of(arguments));
+  TPSIM_TRY(const PassChoice passes, passes_of(arguments));
   LayerPricer pricer(plan.named.scenario);
   const std::vector<PartProgram> programs = rank_programs(pricer, plan.run.plan, passes);
   return answered(
@@ -91,7 +130,7 @@ Result<Answer> explain_memory(const Arguments& arguments, const SimulatedPlan& p
 // Refuses options that have no effect without --program or --memory.
 Status check_details(const Arguments& arguments) {
   if (!arguments.has("--program")) {
-    TPSIM_TRY_STATUS(refuse(arguments, {"--after", "--diff"}, "add --program"));
+    TPSIM_TRY_STATUS(refuse(arguments, {"--after", "--without", "--diff"}, "add --program"));
   }
   if (arguments.has("--memory")) return Ok{};
   return refuse(arguments, {"--snapshot", "--save-snapshot", "--rank"}, "add --memory");
@@ -113,10 +152,10 @@ Result<Answer> explain_plan(const Arguments& arguments, const SimulatedPlan& pla
 
 Result<Answer> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
                            const Terminal& terminal) {
-  constexpr Opt kOfRows[] = {"--runs",          "--row",       "--cluster", "--stack",
-                             "--profile",       "--node-gbps", "--program", "--after",
-                             "--diff",          "--memory",    "--rank",    "--snapshot",
-                             "--save-snapshot", "--json",      "--quiet",   "--color"};
+  constexpr Opt kOfRows[] = {
+      "--runs",     "--row",           "--cluster", "--stack", "--profile", "--node-gbps",
+      "--program",  "--after",         "--without", "--diff",  "--memory",  "--rank",
+      "--snapshot", "--save-snapshot", "--json",    "--quiet", "--color"};
   for (const OptionRow& option : option_rows()) {
     const bool meant =
         std::find(std::begin(kOfRows), std::end(kOfRows), option.opt) != std::end(kOfRows);

@@ -128,7 +128,8 @@ inline constexpr OptionFacts kRows[] = {
     {"--after", "PASS", "with --program: after this pass (trace: no pass) [the last]", kOutput,
      kExplain},
 
-    {"--diff", "PLAN.json", "with --program: differences to this plan, pass by pass", kOutput,
+    {"--without", "PASS,...", "with --program: without these passes", kOutput, kExplain},
+    {"--diff", "PLAN.json", "with --program: compare with this plan, or two passes (A,B)", kOutput,
      kExplain},
 
     {"--count-embedding", "", "balance stages with embedding and head counted as a layer each",

@@ -38,6 +38,9 @@ void write_program(TextReport& out, const NamedScenario& named, const PlannedRun
 // Differences between the programs of two plans.
 void write_difference(TextReport& out, const SimulatedPlan& plan, const SimulatedPlan& other,
                       const std::vector<PartDifference>& parts);
+// Differences between the program of a plan after two passes.
+void write_pass_difference(TextReport& out, const SimulatedPlan& plan, const ComparedPasses& passes,
+                           const std::vector<PartDifference>& parts);
 // Contents of the fullest stage's memory at its peak; with a snapshot of a run, those of the rank's
 // stage and the comparison.
 void write_peak_memory(TextReport& out, const NamedScenario& named, const PlannedRun& run,

@@ -48,7 +48,8 @@ struct EventCells {
 EventCells cells_of(const LoweredOp& op) {
   const std::string pass = app::name_of_pass(op);  // dims of a cast are not sizes
   std::string what = pass.empty() ? to_string(op.key) : pass;
-  if (op.repeats != 1) what += fmt::format(", {:.0f} times", op.repeats);
+  if (op.repeats > 1) what += fmt::format(", {:.0f} times", op.repeats);
+  if (op.repeats < 1) what += fmt::format(", one of {:.0f} passes", 1 / op.repeats);
   if (op.launches > 1) what += fmt::format(", {} kernels", op.launches);
   return {std::move(what), to_string(Bytes(op.bytes)), flops_text(op.flops), op.label.text};
 }
@@ -58,11 +59,20 @@ EventCells cells_of(const LoweredCollective& record) {
       fmt::format("{}, {} ranks ({})", name_of(record.kind), record.ranks, name_of(record.group));
   if (record.calls > 1) what += fmt::format(", {:.0f} calls", record.calls);
   if (record.calls < 1) what += ", part of a call";
-  if (record.overlap != Overlap::kNone) {
-    what += fmt::format(", overlaps with {}", plain(name_of(record.overlap)));
-  }
   const Bytes shown(std::min(1.0, record.calls) * static_cast<double>(record.bytes));
   return {Cell(std::move(what), Ink::kBold), to_string(shown), "", record.label.text};
+}
+
+EventCells cells_of(const IssuedWait& wait) {
+  std::string what;
+  constexpr std::size_t kNamed = 3;
+  for (std::size_t i = 0; i < std::min(kNamed, wait.hidden_by.size()); ++i) {
+    what += fmt::format("{}{}", i > 0 ? ", " : "after ", wait.hidden_by[i]);
+  }
+  if (wait.hidden_by.size() > kNamed) {
+    what += fmt::format(" and {} more", wait.hidden_by.size() - kNamed);
+  }
+  return {Cell(std::move(what)), "", "", wait.record.label.text};
 }
 
 EventCells cells_of(const LoweredCopy& copy) {
@@ -85,6 +95,11 @@ EventCells cells_of(const IssuedMemory& memory) {
 
 void add_event(Table& table, const IssuedEvent& event) {
   EventCells cells = std::visit([](const auto& one) { return cells_of(one); }, event.what);
+  if (event.call > 0) {
+    cells.what.text = std::holds_alternative<IssuedWait>(event.what)
+                          ? fmt::format("wait for #{} {}", event.call, cells.what.text)
+                          : fmt::format("#{} {}", event.call, cells.what.text);
+  }
   const bool is_memory = std::holds_alternative<IssuedMemory>(event.what);
   const auto cell = [&](std::string text) {
     return is_memory ? Cell(std::move(text), Ink::kDim) : Cell(std::move(text));
@@ -120,6 +135,15 @@ void add_difference(Table& table, const EventDifference& one) {
   EventCells cells = std::visit([](const auto& event) { return cells_of(event); },
                                 (one.first ? one.first : one.second)->what);
   add_row(table, cells.what, {time_of(one.first), time_of(one.second), printable(cells.label)});
+}
+
+void write_phases(TextReport& out, const PartDifference& part, const std::string& first,
+                  const std::string& second) {
+  for (const PhaseDifference& phase : part.phases) {
+    Table table(columns_of(fmt::format("<{}|{}|{}|<label", name_of(phase.phase), first, second)));
+    for (const EventDifference& one : phase.events) add_difference(table, one);
+    out.table(table);
+  }
 }
 
 // Lists the passes that change the difference of both times. Empty for a part without work of its
@@ -179,11 +203,25 @@ void write_difference(TextReport& out, const SimulatedPlan& plan, const Simulate
                 fmt::format("{}time of a micro-batch without overlap",
                             names_kind ? fmt::format("kind {}: ", part.block) : ""));
     write_times(out, part);
-    for (const PhaseDifference& phase : part.phases) {
-      Table table(columns_of(fmt::format("<{}|this plan|other plan|<label", name_of(phase.phase))));
-      for (const EventDifference& one : phase.events) add_difference(table, one);
-      out.table(table);
-    }
+    write_phases(out, part, "this plan", "other plan");
+  }
+}
+
+void write_pass_difference(TextReport& out, const SimulatedPlan& plan, const ComparedPasses& passes,
+                           const std::vector<PartDifference>& parts) {
+  write_scenario(out, plan.named, plan.run.plan);
+  out.heading("PLAN");
+  write_plan(out, plan.run.plan, plan.named.settings_left);
+  if (parts.empty()) {
+    out.blank();
+    out.line("The program is the same after {} and after {}.", passes.first, passes.second);
+  }
+  const auto kinds = static_cast<std::size_t>(block_kind_count(plan.named.scenario.model));
+  for (const PartDifference& part : parts) {
+    const bool names_kind = part.part == ProgramPart::kBlock && kinds > 1;
+    out.heading(title_of(part.part), names_kind ? fmt::format("kind {}", part.block) : "");
+    write_phases(out, part, fmt::format("after {}", passes.first),
+                 fmt::format("after {}", passes.second));
   }
 }
 

@@ -1,8 +1,7 @@
 #include "lowering/passes/attention_heads.h"
 
 #include <algorithm>
-#include <map>
-#include <utility>
+#include <vector>
 
 #include "core/program/op_dims.h"
 #include "core/scenario/measured_stack.h"
@@ -17,7 +16,18 @@ std::int64_t heads_per_group(const AttentionShape& attention, std::int64_t tp) {
 
 void merge_head_groups(LoweredLayer& layer, std::int64_t group) {
   if (group == 1) return;
-  std::map<std::pair<OpKey, std::uint32_t>, std::int64_t> seen;
+  struct Seen {
+    OpKey key;
+    std::uint32_t input = 0;
+    std::int64_t count = 0;
+  };
+  std::vector<Seen> seen;  // few, and mostly in runs
+  const auto count_of = [&](const OpKey& key, std::uint32_t input) -> std::int64_t& {
+    for (auto one = seen.rbegin(); one != seen.rend(); ++one) {
+      if (one->input == input && one->key == key) return one->count;
+    }
+    return seen.emplace_back(Seen{key, input}).count;
+  };
   // Merges the op into the first of its group. Returns whether the op is dropped.
   const auto merges = [&](const LoweredEvent& event) {
     if (event.kind != LoweredEvent::Kind::kOp) return false;
@@ -25,7 +35,7 @@ void merge_head_groups(LoweredLayer& layer, std::int64_t group) {
     if (op.key.kind != OpKind::kMatmul || op.label.part != ModelPart::kAttentionCore) return false;
     OpKey key = op.key;
     key.variant &= static_cast<std::uint8_t>(~kAccumulate);
-    if (seen[{key, op.input}]++ % group != 0) return true;
+    if (count_of(key, op.input)++ % group != 0) return true;
     dim_of(op.key, GemmDim::kBatch) *= group;
     op.flops *= static_cast<double>(group);
     op.bytes *= static_cast<double>(group);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "lowering/passes/lower.h"
 
@@ -60,14 +61,14 @@ RingExchanges torch_ring(const Scenario& scenario, const Plan& plan, const Colle
   if (record.kind == CollectiveKind::kAllGather) {
     RingExchange gather =
         exchange(record, CollectiveKind::kAllGather, (others + 1) * 2 * queries * narrow);
-    gather.beside = waits ? 0 : 1;
+    gather.overlapped = waits ? 0 : 1;
     const double one_tensor = 2 * 2 * queries * narrow;
     const double merged = in_backward ? 0 : queries * others * traffic.merge;
     return {{gather}, Bytes(one_tensor + merged)};
   }
   RingExchange sent = exchange(record, CollectiveKind::kSend, 2 * queries * sizeof(float));
   sent.calls = others + 1;
-  sent.beside = waits ? 0 : others;
+  sent.overlapped = waits ? 0 : others;
   return {{sent}, Bytes(queries * (traffic.first + others * traffic.gradients + traffic.last))};
 }
 
@@ -81,20 +82,20 @@ RingExchanges megatron_ring(const Scenario& scenario, const Plan& plan,
   constexpr double kHalf = 0.5 / 2, kSummed = 0.75;
   if (record.kind != CollectiveKind::kAllGather) {
     RingExchange last = exchange(record, CollectiveKind::kSend, both * narrow);
-    last.beside = 1;
+    last.overlapped = 1;
     const double summed = both * (kCopy + others * kSummed * kSum);
     return {{last}, Bytes(narrow * summed)};
   }
   RingExchange keys = exchange(record, CollectiveKind::kSend, both * narrow);
   if (!in_backward) {
-    keys.calls = keys.beside = others;
+    keys.calls = keys.overlapped = others;
     const double copied = kCopy * (both + others * kHalf * (both + queries));
     const double merged = queries * (kCopy + others * kSummed * kSum);
     return {{keys}, Bytes(narrow * (copied + merged))};
   }
-  keys.beside = 1;
+  keys.overlapped = 1;
   RingExchange with_gradients = exchange(record, CollectiveKind::kSend, 2 * both * narrow);
-  with_gradients.calls = with_gradients.beside = others - 1;
+  with_gradients.calls = with_gradients.overlapped = others - 1;
   // Queries, attention outputs, and gradients of the outputs are copied.
   const double copied = kCopy * (both + others * kHalf * (both + 3 * queries));
   const double summed = queries * (kCopy + others * kSummed * kSum);
@@ -127,57 +128,117 @@ RingExchanges all_to_all(const Scenario& scenario, const Plan& plan, const Colle
 }
 
 using Kind = LoweredEvent::Kind;
+using Events = std::vector<LoweredEvent>;
 
 // A context-parallel attention of the trace: the gather of keys and values and, in backward, the
-// reduction of their gradients. `ops`: from the gather to the end of attention.
+// reduction of their gradients. Events [first, last) of the phase are from the first to the last op
+// of the attention core.
 struct TracedExchange {
   LoweredCollective gather;
   std::optional<LoweredCollective> gradients = {};
-  OpRange ops = {};
+  std::size_t first = 0, last = 0;
 };
 
+bool is_core(const LoweredLayer& layer, const LoweredEvent& event) {
+  return event.kind == Kind::kOp && layer.ops[event.index].label.part == ModelPart::kAttentionCore;
+}
+
 // Removes the exchanges of the trace from the phase and returns them.
-std::vector<TracedExchange> taken_exchanges(LoweredLayer& layer, LoweredPhase& phase) {
+std::vector<TracedExchange> taken_exchanges(const LoweredLayer& layer, Events& events) {
   std::vector<TracedExchange> taken;
-  std::erase_if(phase.events, [&](const LoweredEvent& event) {
+  Events others;
+  for (const LoweredEvent& event : events) {
     if (event.kind == Kind::kCollective) {
       const LoweredCollective& record = layer.collectives[event.index];
-      if (record.group != GroupKind::kContext) return false;
-      if (record.kind == CollectiveKind::kAllGather) {
+      const bool is_gather = record.kind == CollectiveKind::kAllGather;
+      if (record.group != GroupKind::kContext) {
+        others.push_back(event);
+      } else if (is_gather) {
         taken.push_back({record});
       } else {
         taken.back().gradients = record;
       }
-      return true;
+      continue;
     }
-    if (event.kind != Kind::kOp) return false;
-    const ModelPart part = layer.ops[event.index].label.part;
-    if (part == ModelPart::kAttentionCore && !taken.empty()) {
-      OpRange& ops = taken.back().ops;
-      if (ops.last == 0) ops.first = event.index;
-      ops.last = event.index + 1;
-    }
-    return part == ModelPart::kContextParallel;
-  });
+    const bool is_op = event.kind == Kind::kOp;
+    if (is_op && layer.ops[event.index].label.part == ModelPart::kContextParallel) continue;
+    others.push_back(event);
+    if (taken.empty() || !is_core(layer, event)) continue;
+    if (taken.back().last == 0) taken.back().first = others.size() - 1;
+    taken.back().last = others.size();
+  }
+  events = std::move(others);
   return taken;
 }
 
-void add_exchanges(LoweredLayer& layer, const LayerInputs& inputs, const TracedExchange& traced,
-                   const CollectiveRecord& replaced, std::vector<LoweredEvent>& events) {
-  const RingExchanges ring =
-      ring_exchanges(inputs.scenario, inputs.plan, replaced, traced.gradients.has_value());
+// The calls and copies of a rank that replace an exchange of the trace.
+struct Exchange {
+  Events overlapped;  // calls, each during a pass of attention
+  Events after;       // the other calls, and copies
+};
+
+void add_calls(LoweredLayer& layer, const RingExchanges& ring, Exchange& exchange) {
+  const auto call = [&](const CollectiveRecord& record, double calls) {
+    LoweredCollective sent{record};
+    sent.calls = calls;
+    return added(layer, sent);
+  };
   for (const RingExchange& sent : ring.sent) {
-    LoweredCollective exchange{sent.record};
-    exchange.calls = sent.calls;
-    exchange.overlap = sent.beside > 0 ? Overlap::kAttentionPass : Overlap::kNone;
-    exchange.overlapped_calls = sent.beside;
-    exchange.beside = traced.ops;
-    exchange.share = 1 / static_cast<double>(inputs.plan.degrees.cp);
-    events.push_back(added(layer, exchange));
+    const auto overlapped = static_cast<std::size_t>(sent.overlapped);
+    if (overlapped > 0)
+      exchange.overlapped.resize(exchange.overlapped.size() + overlapped, call(sent.record, 1));
+    const double others = sent.calls - sent.overlapped;
+    if (others > 0) exchange.after.push_back(call(sent.record, others));
   }
-  events.push_back(added(
+  exchange.after.push_back(added(
       layer,
       LoweredCopy{.label = {ModelPart::kContextParallel, "attention.ring"}, .moved = ring.copied}));
+}
+
+// Appends attention in passes. A call runs during each of the first passes.
+void append_passes(LoweredLayer& layer, const Events& attention, std::int64_t passes,
+                   const Exchange& exchange, Events& events) {
+  Events core;  // that later passes run too
+  for (const LoweredEvent& event : attention) {
+    if (!is_core(layer, event)) continue;
+    layer.ops[event.index].repeats /= static_cast<double>(passes);
+    core.push_back(event);
+    core.back().is_first = false;
+  }
+  for (std::size_t pass = 0; pass < static_cast<std::size_t>(passes); ++pass) {
+    const bool has_call = pass < exchange.overlapped.size();
+    if (has_call) events.push_back(with_kind(exchange.overlapped[pass], Kind::kStart));
+    const Events& run = pass == 0 ? attention : core;
+    events.insert(events.end(), run.begin(), run.end());
+    if (has_call) events.push_back(with_kind(exchange.overlapped[pass], Kind::kWait));
+  }
+}
+
+void exchange_in_phase(LoweredLayer& layer, const LayerInputs& inputs, LoweredPhase& phase) {
+  const std::vector<TracedExchange> all = taken_exchanges(layer, phase.events);
+  const Events old = std::exchange(phase.events, {});
+  std::size_t next = 0;
+  const auto append_until = [&](std::size_t end) {
+    for (; next < end; ++next) phase.events.push_back(old[next]);
+  };
+  for (const TracedExchange& traced : all) {
+    const auto ring_of = [&](const LoweredCollective& replaced) {
+      return ring_exchanges(inputs.scenario, inputs.plan, replaced, traced.gradients.has_value());
+    };
+    Exchange exchange;
+    add_calls(layer, ring_of(traced.gather), exchange);
+    if (traced.gradients) add_calls(layer, ring_of(*traced.gradients), exchange);
+    append_until(traced.first);
+    if (!exchange.overlapped.empty()) {
+      const Events attention(old.begin() + static_cast<std::ptrdiff_t>(traced.first),
+                             old.begin() + static_cast<std::ptrdiff_t>(traced.last));
+      append_passes(layer, attention, inputs.plan.degrees.cp, exchange, phase.events);
+      next = traced.last;
+    }
+    append_until(traced.last);
+    phase.events.insert(phase.events.end(), exchange.after.begin(), exchange.after.end());
+  }
+  append_until(old.size());
 }
 
 }  // namespace
@@ -213,12 +274,11 @@ RingExchanges ring_exchanges(const Scenario& scenario, const Plan& plan,
 
 void exchange_context(LoweredLayer& layer, const LayerInputs& inputs) {
   if (inputs.scenario.stack.parts.cp_comm_type == CpCommType::kAllGather) return;
-  for (LoweredPhase& phase : layer.phases) {
-    for (const TracedExchange& traced : taken_exchanges(layer, phase)) {
-      add_exchanges(layer, inputs, traced, traced.gather, phase.events);
-      if (traced.gradients) add_exchanges(layer, inputs, traced, *traced.gradients, phase.events);
-    }
-  }
+  const auto is_exchange = [](const LoweredCollective& record) {
+    return record.group == GroupKind::kContext;
+  };
+  if (std::none_of(layer.collectives.begin(), layer.collectives.end(), is_exchange)) return;
+  for (LoweredPhase& phase : layer.phases) exchange_in_phase(layer, inputs, phase);
 }
 
 }  // namespace tpsim

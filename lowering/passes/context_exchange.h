@@ -28,7 +28,7 @@ namespace tpsim {
 struct RingExchange {
   CollectiveRecord record;
   double calls = 1;
-  double beside = 0;  // number of calls that each overlap with one attention pass
+  double overlapped = 0;  // number of calls that each overlap with one attention pass
 };
 // The exchanges that replace one collective of the program.
 struct RingExchanges {

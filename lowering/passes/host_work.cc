@@ -167,8 +167,8 @@ void issue_launches(LoweredLayer& layer, const LayerInputs& inputs) {
   const HostCost& host = inputs.scenario.stack.host;
   for (LoweredOp& op : layer.ops) op.issue = issue_time(op.label.part, layer.kind, inputs);
   for (LoweredCollective& record : layer.collectives) {
-    const double launches = record.group == GroupKind::kContext ? record.calls : 1;
-    record.issue = launches * host.per_collective;
+    const bool is_ring = record.group == GroupKind::kContext;
+    record.issue = (is_ring ? record.calls : std::min(1.0, record.calls)) * host.per_collective;
   }
   for (LoweredCopy& copy : layer.copies) {
     const bool is_op = copy.label.part == ModelPart::kAdapter;

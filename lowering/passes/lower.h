@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bitset>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
 #include "lowering/passes/lowered_layer.h"
+#include "lowering/passes/verify.h"
 
 namespace tpsim {
 
@@ -31,15 +33,26 @@ inline std::int64_t local_experts(const LayerInputs& inputs) {
 struct LoweringPass {
   std::string_view name;     // "quantization"
   std::string_view meaning;  // for reports
+  PassChanges changes;       // LayerVerifier reports any other change
   void (*run)(LoweredLayer& layer, const LayerInputs& inputs);
 };
 
 // Returns the passes in their order.
 std::span<const LoweringPass> lowering_passes();
 
-// Returns the layer after the first `passes` of lowering_passes().
+// Passes that run, by their index in lowering_passes() and step_end_passes().
+struct PassChoice {
+  std::bitset<32> layer = ~std::bitset<32>(), step_end = ~std::bitset<32>();
+  bool is_verified = true;
+};
+// Returns the first passes over a layer, and all over the end of a step.
+PassChoice first_passes(std::size_t count);
+// Leaves out the passes with this name. Returns whether there are any.
+bool leave_out(std::string_view name, PassChoice& choice);
+
+// Returns the layer after the chosen passes. Verifies it after each.
 LoweredLayer lower(LayerKind kind, const LayerTrace& trace, const LayerInputs& inputs,
-                   std::size_t passes = lowering_passes().size());
+                   const PassChoice& choice = {});
 
 // Inputs of the passes over the end of a step.
 struct StepEndInputs : LayerInputs {
@@ -49,12 +62,15 @@ struct StepEndInputs : LayerInputs {
 struct StepEndPass {
   std::string_view name;     // "reduction_buckets"
   std::string_view meaning;  // for reports
+  PassChanges changes;
   void (*run)(LoweredLayer& layer, const StepEndInputs& inputs);
 };
 std::span<const StepEndPass> step_end_passes();
 
-// Returns the layer's work once per step and its persistent memory, after step_end_passes().
-LoweredLayer lower_step_end(LayerKind kind, const StepEndInputs& inputs);
+// Returns the layer's work once per step and its persistent memory, after the chosen passes.
+// Verifies it after each.
+LoweredLayer lower_step_end(LayerKind kind, const StepEndInputs& inputs,
+                            const PassChoice& choice = {});
 
 // The passes over the end of a step.
 void narrow_optimizer_state(LoweredLayer& layer, const StepEndInputs& inputs);

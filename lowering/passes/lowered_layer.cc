@@ -47,8 +47,10 @@ void put(LoweredLayer& layer, Moment moment, const LoweredEvent& event) {
 
 }  // namespace
 
-Stream stream_of(GroupKind group) {
-  switch (group) {
+Stream stream_of(const LoweredCollective& record) {
+  if (record.mover == Mover::kCopyEngine) return Stream::kCopy;
+  if (record.label.part == ModelPart::kDispatch) return Stream::kExpert;
+  switch (record.group) {
     case GroupKind::kTensor:
     case GroupKind::kExpertTensor: return Stream::kTensor;
     case GroupKind::kContext: return Stream::kContext;

@@ -17,12 +17,20 @@
 
 namespace tpsim {
 
-// The stream of a GPU on which an event runs.
-enum class Stream : std::uint8_t { kCompute, kTensor, kContext, kExpert, kData, kPipeline, kHost };
+// The stream of a GPU on which an event runs. Streams are first in, first out.
+enum class Stream : std::uint8_t {
+  kCompute,
+  kTensor,
+  kContext,
+  kExpert,
+  kData,
+  kPipeline,
+  kCopy,
+  kHost
+};
 template <>
 inline constexpr auto kEnumNames<Stream> =
-    words<7>("compute tensor context expert data pipeline host");
-Stream stream_of(GroupKind group);
+    words<8>("compute tensor context expert data pipeline copy host");
 
 // The kernels of an op. `key`, `flops` and `bytes` describe the kernel that a profile measures.
 struct LoweredOp : OpRecord {
@@ -36,38 +44,28 @@ struct LoweredOp : OpRecord {
   AttentionKernel attention = {};  // flash attention only
 };
 
-// Work of the compute stream during a collective.
-enum class Overlap : std::uint8_t {
-  kNone,             // waits
-  kGemms,            // runs the GEMMs in LoweredCollective::beside
-  kAttentionPass,    // runs one pass of attention with a part of the keys
-  kPhase,            // runs the ops of the phase
-  kOtherMicroBatch,  // runs the ops of another micro-batch
+// The part of the GPU that moves the bytes of a collective.
+enum class Mover : std::uint8_t {
+  kProcessors,  // kernels on multiprocessors, which slow concurrent ops and are slowed by them
+  kCopyEngine,
 };
 template <>
-inline constexpr auto kEnumNames<Overlap> =
-    words<5>("none gemms attention_pass phase other_micro_batch");
-
-// Ops [first, last) of a layer.
-struct OpRange {
-  std::uint32_t first = 0, last = 0;
-};
+inline constexpr auto kEnumNames<Mover> = words<2>("processors copy_engine");
 
 // Calls of one collective. `bytes` are those of one call.
 struct LoweredCollective : CollectiveRecord {
   double calls = 1;
   double load = 1;     // tokens of the busiest rank over the mean
   Seconds issue = {};  // host time of all calls
-  Overlap overlap = Overlap::kNone;
-  OpRange beside = {};          // for kGemms and kAttentionPass
-  double overlapped_calls = 1;  // number of calls that each overlap with `beside`
-  // Largest share of the overlapped compute that the collective may take: of the phase for kPhase
-  // and kOtherMicroBatch, of `beside` for kAttentionPass.
-  double share = 1;
-  double exposed = 1;  // share of the time without overlap that the compute stream waits
+  Mover mover = Mover::kProcessors;
+  // Starts in one layer, or micro-batch, and ends in the next: at the start of a phase, the
+  // collective of the layer before is in flight.
+  bool is_carried = false;
   DataParallelSync sync = DataParallelSync::kReduceScatter;  // of gradient and weight slices
   Dispatcher dispatcher = Dispatcher::kAllToAll;             // of tokens in the expert group
 };
+
+Stream stream_of(const LoweredCollective& record);
 
 // A pass over memory that is not an op of the trace, such as a cast or a copy.
 struct LoweredCopy {
@@ -103,7 +101,16 @@ AllocationRounding allocation_rounding(const StackSpec& stack);
 double allocated_bytes(const LoweredAllocation& made, const AllocationRounding& rounding);
 
 struct LoweredEvent {
-  enum class Kind : std::uint8_t { kOp, kCollective, kCopy, kHost, kAllocate, kFree } kind{};
+  enum class Kind : std::uint8_t {
+    kOp,
+    kCollective,  // the compute stream waits meanwhile; calls in flight go on
+    kStart,       // starts a collective on its stream
+    kWait,        // the compute stream waits for a started collective
+    kCopy,
+    kHost,
+    kAllocate,
+    kFree,
+  } kind{};
   // Whether the event is the first one of a traced event. Passes put the others between.
   bool is_first = true;
   std::uint32_t index = 0;  // into the vector of LoweredLayer for this kind
@@ -135,6 +142,12 @@ LoweredEvent added(LoweredLayer& layer, const LoweredOp& op);
 LoweredEvent added(LoweredLayer& layer, const LoweredCollective& collective);
 LoweredEvent added(LoweredLayer& layer, const LoweredCopy& copy);
 LoweredEvent added(LoweredLayer& layer, const HostWork& work);
+// Returns the event of the same collective with another kind.
+inline LoweredEvent with_kind(LoweredEvent event, LoweredEvent::Kind kind) {
+  event.kind = kind;
+  event.is_first = event.is_first && kind != LoweredEvent::Kind::kWait;
+  return event;
+}
 
 // The first or last moment of a phase.
 struct Moment {

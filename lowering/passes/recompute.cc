@@ -189,7 +189,9 @@ std::vector<LoweredEvent> events_of_modules(const LoweredLayer& layer, const Lay
 double saved_by_ops(const LoweredLayer& layer, const LayerInputs& inputs) {
   double kept = inputs.checkpoint;
   for_each_op(layer, Phase::kForward, [&](const LoweredOp& op) {
-    if (op.label.part == ModelPart::kAttentionCore) kept += result_bytes(op, inputs.plan);
+    if (op.label.part == ModelPart::kAttentionCore) {
+      kept += op.repeats * result_bytes(op, inputs.plan);
+    }
     if (is_linear_layer(op)) kept += result_bytes(op, inputs.plan) / 2;
   });
   return kept;

@@ -51,6 +51,7 @@ void unfuse_phase(LoweredLayer& layer, const LayerInputs& inputs, Phase phase) {
     if (event.kind != Kind::kOp) return;
     LoweredOp& op = layer.ops[event.index];
     const UnfusedKernels kernel = unfused_kernels_of(op, stack, model.activation_ops);
+    const double kept = op.repeats * kernel.kept.value();
     op.traffic = kernel.traffic;
     op.launches = kernel.launches * (is_launched_by_expert(op, stack.parts) ? experts : 1);
     op.uncalibrated = uncalibrated_factor(op, stack);
@@ -59,9 +60,9 @@ void unfuse_phase(LoweredLayer& layer, const LayerInputs& inputs, Phase phase) {
     if (in_loop && is_grouped_product(op)) loop_over_experts(op);
     if (!is_saved) return;
     if (recomputes_core && op.label.part == ModelPart::kAttentionCore) {
-      saved_again += kernel.kept.value();
+      saved_again += kept;
     } else {
-      hold(layer, events, kBackwardEnd, kernel.kept.value(), "saved by plain ops");
+      hold(layer, events, kBackwardEnd, kept, "saved by plain ops");
     }
   });
   hold(layer, kBackwardStart, kBackwardEnd, saved_again, "saved by recomputed plain ops");

@@ -78,6 +78,7 @@ class Mixer {
   explicit Mixer(const Mix& mix) : mix_(mix) {}
 
   std::int64_t operator()(std::int64_t a, std::int64_t b, std::int64_t c) {
+    if (a == b && a == c) return a;  // the factors add up to the divisor
     const Wide sum =
         Wide{mix_.factors[0]} * a + Wide{mix_.factors[1]} * b + Wide{mix_.factors[2]} * c;
     if (mix_.divisor == 1) return static_cast<std::int64_t>(sum);

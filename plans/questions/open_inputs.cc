@@ -230,7 +230,7 @@ LayerPricer& OpenInputs::State::pricer_of(Other& other) {
   std::shared_ptr<const OpCostModel>& shared = ops[fp32_matmul(other.scenario.stack)];
   const auto lists = std::make_shared<const PriceLists>(other.scenario, shared);
   shared = lists->ops;
-  other.pricer = std::make_unique<LayerPricer>(lists);
+  other.pricer = std::make_unique<LayerPricer>(lists, false);
   return *other.pricer;
 }
 

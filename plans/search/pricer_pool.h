@@ -20,7 +20,7 @@ class PricerPool {
 
   std::shared_ptr<LayerPricer> take() {
     const std::lock_guard lock(mutex_);
-    if (taken_ == all_.size()) all_.push_back(std::make_shared<LayerPricer>(prices_));
+    if (taken_ == all_.size()) all_.push_back(std::make_shared<LayerPricer>(prices_, false));
     return all_[taken_++];
   }
   // Makes all pricers available again. Call between searches, when no pricer is in use.

@@ -5,7 +5,7 @@
 
 #include "core/base/normal.h"
 #include "lowering/passes/quantization.h"
-#include "sim/layers/step_end.h"
+#include "sim/bounds/step_end_bounds.h"
 #include "sim/memory/stage_memory.h"
 #include "sim/step/predict.h"
 
@@ -320,14 +320,10 @@ GroupBounds::End GroupBounds::end_of(const Plan& plan, const std::vector<std::in
   const Seconds backward(stage[gradient_task(plan.schedule)].alone + gathers);
   const Seconds forward(stage[TaskKind::kForward].alone + gathers +
                         stack.host.per_micro_batch.value());
-  const Seconds gather = end[StepEndPart::kParameterGather];
-  const Seconds tail = std::min(before_norm(stack, end, backward).total(),
-                                before_norm(stack, end, Seconds()).total());
-  const Seconds exposed =
-      std::min(exposed_gather(stack, gather, forward), exposed_gather(stack, gather, Seconds()));
   // The last backward may have more blocks: it may hide a whole update.
-  const Seconds update = update_time(stack, plan, end, end[StepEndPart::kOptimizer]);
-  return {tail.value(), (update + exposed).value()};
+  const LeastEnd least =
+      least_end(stack, plan, end, {}, {backward, forward, end[StepEndPart::kOptimizer]});
+  return {least.before_norm.value(), least.update.value()};
 }
 
 GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& cuts) {

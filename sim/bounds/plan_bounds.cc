@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "core/base/normal.h"
+#include "sim/bounds/step_end_bounds.h"
 #include "sim/step/predict.h"
 
 namespace tpsim {
@@ -271,11 +272,28 @@ PlanBounds::StageBound PlanBounds::bound_of(const Plan& plan, const StageCut& cu
   if (plan.degrees.pp == 1)
     bound.own = own_without_pipeline(plan, times_of(plan, cut.chunks.front()));
   const FixedCost& fixed = *stage_fixed_[kind_of_stage];
-  bound.tail = before_norm(stack, fixed.end, last).total();
-  bound.update = update_time(stack, plan, fixed.end, last) +
-                 exposed_gather(stack, fixed.end[StepEndPart::kParameterGather],
-                                bound.first[TaskKind::kForward]);
+  const LeastEnd least = least_end(stack, plan, fixed.end, end_of_first_layer(plan, cut, stage),
+                                   {last, bound.first[TaskKind::kForward], last});
+  bound.tail = least.before_norm;
+  bound.update = least.update;
   return bound;
+}
+
+// Returns the work at the end of the step of a stage's first layer. Zero for layers of multi-token
+// prediction, which may share weights.
+StepEndCost PlanBounds::end_of_first_layer(const Plan& plan, const StageCut& cut,
+                                           const StageKind& stage) const {
+  const ModelSpec& model = pricer_.scenario().model;
+  const FixedCosts& layers = fixed_[static_cast<std::size_t>(plan.zero)].of_layers;
+  const ChunkKind& chunk = cut.chunks[static_cast<std::size_t>(stage.chunks.front())];
+  if (stage.is_last && model.ends.prediction_layers > 0) return {};
+  if (stage.is_first) {
+    StepEndCost end = layers.embedding->end;
+    end += layers.table->end;
+    return end;
+  }
+  if (chunk.blocks == 0) return {};
+  return layers.blocks[static_cast<std::size_t>(block_kind(model, chunk.first_layer))]->end;
 }
 
 Seconds PlanBounds::own_without_pipeline(const Plan& plan, const Chunk& chunk) const {

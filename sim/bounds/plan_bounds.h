@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "sim/layers/layer_pricer.h"
-#include "sim/layers/step_end.h"
+#include "sim/layers/pass_times.h"
 #include "sim/memory/stage_memory.h"
 #include "sim/schedule/stage_cut.h"
 
@@ -25,7 +25,7 @@ class PlanBounds {
 
   struct Value {
     Bytes peak;    // peak memory of the stage that needs the most
-    Seconds step;  // never above step_cost(); with pp = 1 equal to it, except for rounding
+    Seconds step;  // never above step_cost()
     Seconds busy;  // exact device time of the tasks, mean over stages
   };
   // Stops at the first stage whose peak exceeds `limit`. `peak` is then a value above the limit, at
@@ -109,6 +109,8 @@ class PlanBounds {
                                 std::size_t slot);
   Bytes stage_peak(const Plan& plan, const StageCut& cut, std::size_t kind, std::int64_t stage);
   StageBound bound_of(const Plan& plan, const StageCut& cut, std::size_t kind);
+  StepEndCost end_of_first_layer(const Plan& plan, const StageCut& cut,
+                                 const StageKind& stage) const;
   Seconds own_without_pipeline(const Plan& plan, const Chunk& chunk) const;
   Ends ends_of(const Plan& plan, const StageCut& cut) const;
 

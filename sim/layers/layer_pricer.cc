@@ -99,7 +99,8 @@ PriceLists::PriceLists(const Scenario& s, std::shared_ptr<const OpCostModel> sha
 LayerPricer::LayerPricer(const Scenario& scenario)
     : LayerPricer(std::make_shared<const PriceLists>(scenario)) {}
 
-LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices) : prices_(std::move(prices)) {
+LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices, bool verifies)
+    : prices_(std::move(prices)), verifies_(verifies) {
   const ModelSpec& model = scenario().model;
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     models_.push_back(with_block_kind(model, kind));
@@ -118,7 +119,7 @@ LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t bloc
 }
 
 LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::int64_t block,
-                                        std::size_t passes) {
+                                        const PassChoice& choice) {
   const LayerKey key = key_of(kind, plan, block);
   const ModelSpec& model = model_of(block);
   LayerKey sizeless = placeless(key);
@@ -131,19 +132,19 @@ LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::i
     const LayerMemory& full = layer_memory(kind, with_whole_recompute(plan, true), block);
     inputs.checkpoint = full[TaskKind::kForward].left[memory_index::kActivations];
   }
-  return lower(kind, trace, inputs, passes);
+  return lower(kind, trace, inputs, choice);
 }
 
-LoweredLayer LayerPricer::step_end_program(LayerKind kind, const Plan& plan,
-                                           std::int64_t block) const {
+LoweredLayer LayerPricer::step_end_program(LayerKind kind, const Plan& plan, std::int64_t block,
+                                           const PassChoice& choice) const {
   const ModelSpec& model = model_of(block);
   const StepEndTrace trace =
       trace_step_end(kind, model, shard_plan(scenario(), plan), traced_options(scenario(), plan));
-  return lower_step_end(kind, {{scenario(), plan, model}, trace});
+  return lower_step_end(kind, {{scenario(), plan, model}, trace}, choice);
 }
 
 LayerPricer::Traced LayerPricer::trace_layer(LayerKind kind, const Plan& plan, std::int64_t block) {
-  LoweredLayer layer = layer_program(kind, plan, block);
+  LoweredLayer layer = layer_program(kind, plan, block, {.is_verified = verifies_});
   const AllocationRounding rounding = allocation_rounding(scenario().stack);
   const auto memory = [&](std::initializer_list<Phase> phases) {
     return memory_change(layer, phases, rounding);
@@ -212,7 +213,7 @@ Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
 const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
   const auto [fixed, is_new] = fixed_.place(fixed_key(kind, plan, scenario(), block));
   if (!is_new) return fixed;
-  const LoweredLayer layer = step_end_program(kind, plan, block);
+  const LoweredLayer layer = step_end_program(kind, plan, block, {.is_verified = verifies_});
   // Frameworks keep weights, gradients and optimizer state in few large buffers.
   const AllocationRounding rounding{scenario().stack.memory.allocation_granularity};
   fixed.held = memory_change(layer, {Phase::kAllocate}, rounding).left;

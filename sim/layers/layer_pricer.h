@@ -54,18 +54,19 @@ HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run);
 class LayerPricer {
  public:
   explicit LayerPricer(const Scenario& scenario);
-  explicit LayerPricer(std::shared_ptr<const PriceLists> prices);
+  // `verifies`: whether programs are verified after each lowering pass. Searches trust them.
+  explicit LayerPricer(std::shared_ptr<const PriceLists> prices, bool verifies = true);
 
   // `block`: kind of block if `kind` is LayerKind::kBlock.
   const LayerCost& layer(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const LayerMemory& layer_memory(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const FixedCost& fixed(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const TransferCost& transfer(const Plan& plan);
-  // Return the programs that layer() and fixed() price. layer_program() applies the first `passes`
-  // of lowering_passes().
+  // Return the programs that layer() and fixed() price, after the chosen passes.
   LoweredLayer layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0,
-                             std::size_t passes = lowering_passes().size());
-  LoweredLayer step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0) const;
+                             const PassChoice& choice = {});
+  LoweredLayer step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0,
+                                const PassChoice& choice = {}) const;
   // Returns the time of the all-reduce of the squared gradient norm; zero if gradients are not
   // clipped.
   Seconds global_norm(const Plan& plan);
@@ -101,12 +102,6 @@ class LayerPricer {
   struct Layer : Traced {  // keeps its program until priced
     std::optional<LayerCost> cost;
   };
-  // Collectives of a phase that overlap with the phase's own compute or with that of another
-  // micro-batch, of which they take at most `share`.
-  struct OverlappedTimes {
-    Seconds by_phase, by_other_micro_batch;
-    double share = 1;
-  };
   const ModelSpec& model_of(std::int64_t block) const {
     return models_[static_cast<std::size_t>(block)];
   }
@@ -114,14 +109,6 @@ class LayerPricer {
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   OpPrice op_price(const OpRecord& op);
-  HostDeviceTime price_op(const LoweredOp& op, PhaseCost& phase);
-  HostDeviceTime price_collective(const LoweredLayer& layer, const LoweredCollective& record,
-                                  const Plan& plan, PhaseCost& phase, OverlappedTimes& later);
-  HostDeviceTime price_copy(const LoweredCopy& copy, PhaseCost& phase) const;
-  // Returns the time of the ops that the collective overlaps with.
-  Seconds compute_beside(const LoweredLayer& layer, const LoweredCollective& collective);
-  Seconds exposed_time(Seconds whole, Seconds hidden, double exposed) const;
-  void add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives, double share) const;
   PhaseCost price_phase(const LoweredLayer& layer, Phase which, const Plan& plan);
   LayerCost price_layer(const LoweredLayer& layer, const Plan& plan);
   // Returns the time of memory-bound kernels that read and write `moved` bytes in total.
@@ -141,6 +128,7 @@ class LayerPricer {
   };
   mutable std::array<Placed, kGroupKindCount> placed_;
   std::shared_ptr<const PriceLists> prices_;
+  bool verifies_;
   std::vector<ModelSpec> models_;  // with_block_kind() by kind of block
   std::unordered_map<PricedOp, OpPrice, PricedOpHash> op_prices_;
   LayerCache<Layer> layers_;

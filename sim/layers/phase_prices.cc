@@ -1,8 +1,11 @@
 // Cost of a lowered layer for one micro-batch: prices its events in order.
 #include <algorithm>
+#include <utility>
 
 #include "costs/matmul_model.h"
+#include "lowering/passes/step_habits.h"
 #include "sim/layers/layer_pricer.h"
+#include "sim/layers/stream_clocks.h"
 
 namespace tpsim {
 
@@ -34,110 +37,139 @@ OpPrice LayerPricer::kernel_price(const LoweredOp& op) {
   return price;
 }
 
-HostDeviceTime LayerPricer::price_op(const LoweredOp& op, PhaseCost& phase) {
-  const OpPrice price = kernel_price(op);
-  phase.work[work_term(op)] += price.time;
-  phase.work[StepTerm::kImbalance] += (op.load - 1) * price.time;
-  phase.by_source[price.source] += op.load * price.time;
-  const Seconds each = (op.load / static_cast<double>(op.launches)) * price.time;
-  return repeat(launch(scenario(), op.issue, each), op.launches);
-}
-
-Seconds LayerPricer::compute_beside(const LoweredLayer& layer,
-                                    const LoweredCollective& collective) {
-  Seconds time;
-  for (std::uint32_t i = collective.beside.first; i < collective.beside.last; ++i) {
-    const LoweredOp& op = layer.ops[i];
-    const bool is_other =
-        collective.overlap == Overlap::kAttentionPass && op.label.part != ModelPart::kAttentionCore;
-    if (!is_other) time += op.load * kernel_price(op).time;
-  }
-  return collective.share * time;
-}
-
-// Returns the time for which the compute stream waits, and the slowdown of the overlapped compute.
-Seconds LayerPricer::exposed_time(Seconds whole, Seconds hidden, double exposed) const {
-  return exposed * (whole - hidden) + (scenario().stack.overlap_slowdown - 1) * hidden;
-}
-
-HostDeviceTime LayerPricer::price_collective(const LoweredLayer& layer,
-                                             const LoweredCollective& record, const Plan& plan,
-                                             PhaseCost& phase, OverlappedTimes& later) {
-  const Seconds each = collective(record, plan);
-  const Seconds whole = record.calls * each;
-  if (record.overlap == Overlap::kPhase) {
-    later.by_phase += whole;
-    return {};
-  }
-  if (record.overlap == Overlap::kOtherMicroBatch) {
-    later.by_other_micro_batch += record.load * whole;
-    later.share = record.share;
-    return {};
-  }
-  Seconds hidden;
-  if (record.overlap != Overlap::kNone) {
-    hidden = record.overlapped_calls * std::min(each, compute_beside(layer, record));
-  }
-  const Seconds time = exposed_time(whole, hidden, record.exposed);
-  phase.work[work_term(record)] += time;
-  phase.work[StepTerm::kImbalance] += (record.load - 1) * time;
-  return launch(scenario(), record.issue, record.load * time);
-}
-
 Seconds LayerPricer::copy_time(const LoweredCopy& copy) const {
   const Seconds time = streaming_time(copy.moved);
   if (!copy.adds_latency) return time;
   return copy.kernels * scenario().profile.model.kernel_latency + time;
 }
 
-HostDeviceTime LayerPricer::price_copy(const LoweredCopy& copy, PhaseCost& phase) const {
-  const Seconds time = copy_time(copy);
-  phase.work[work_term_of_copy(copy.label)] += time;
-  phase.by_source[PriceSource::kModel] += time;
-  return launch(scenario(), copy.issue, time);
-}
+namespace {
 
-// Adds the exposed time of collectives that overlap with at most `share` of the phase's device
-// time.
-void LayerPricer::add_overlapped(PhaseCost& phase, StepTerm term, Seconds collectives,
-                                 double share) const {
-  const Seconds hidden = std::min(collectives, share * phase.time.device);
-  const Seconds seen = exposed_time(collectives, hidden, 1);
-  phase.work[term] += seen;
-  phase.time = then(phase.time, HostDeviceTime{Seconds(), seen, seen});
-}
+// Prices the events of a phase in their order, on two paths: from a start of the device, for which
+// the host has issued everything, and from a start of the host. Calls in flight go on while the
+// device waits for the host.
+class PhaseWalk {
+ public:
+  PhaseWalk(LayerPricer& pricer, const LoweredLayer& layer, const Plan& plan)
+      : pricer_(pricer),
+        layer_(layer),
+        plan_(plan),
+        from_device_(pricer.scenario().stack.overlap_slowdown),
+        from_host_(from_device_) {}
 
-PhaseCost LayerPricer::price_phase(const LoweredLayer& layer, Phase which, const Plan& plan) {
-  PhaseCost phase;
-  OverlappedTimes later;
-  const LoweredPhase& lowered = layer.phase(which);
-  const Seconds between = lowered.host_per_event;
-  for (const LoweredEvent& event : lowered.events) {
-    if (event.is_first) phase.time = then(phase.time, HostDeviceTime{between, Seconds(), between});
+  PhaseCost price(const LoweredPhase& phase) {
+    for (const LoweredEvent& event : phase.events) {
+      const bool carries = event.kind == Kind::kStart && record_of(event).is_carried;
+      if (carries) start(event.index);
+    }
+    for (const LoweredEvent& event : phase.events) {
+      if (event.is_first) issue(phase.host_per_event);
+      price(event);
+    }
+    return std::move(cost_);
+  }
+
+ private:
+  const Scenario& scenario() const { return pricer_.scenario(); }
+  const LoweredCollective& record_of(const LoweredEvent& event) const {
+    return layer_.collectives[event.index];
+  }
+  Seconds time_of(const LoweredCollective& record) const {
+    return record.load * record.calls * pricer_.collective(record, plan_);
+  }
+
+  void price(const LoweredEvent& event) {
     switch (event.kind) {
-      case Kind::kOp: phase.time = then(phase.time, price_op(layer.ops[event.index], phase)); break;
-      case Kind::kCollective:
-        phase.time = then(phase.time, price_collective(layer, layer.collectives[event.index], plan,
-                                                       phase, later));
-        break;
-      case Kind::kCopy:
-        phase.time = then(phase.time, price_copy(layer.copies[event.index], phase));
-        break;
-      case Kind::kHost: {
-        const HostWork& work = layer.host[event.index];
-        if (work.synchronizes) phase.time = then(phase.time, synchronization(work.latency));
-        phase.time = then(phase.time, HostDeviceTime{work.busy, Seconds(), work.busy});
-        break;
+      case Kind::kOp: return price(layer_.ops[event.index]);
+      case Kind::kCopy: return price(layer_.copies[event.index]);
+      case Kind::kHost: return price(layer_.host[event.index]);
+      case Kind::kCollective: {
+        const LoweredCollective& record = record_of(event);
+        const Seconds time = time_of(record);
+        charge(event.index, time);
+        return run(launch(scenario(), record.issue, time), time);
+      }
+      case Kind::kStart:
+        if (!record_of(event).is_carried) start(event.index);
+        return issue(record_of(event).issue);
+      case Kind::kWait: {
+        const Seconds idle = from_device_.wait(event.index);
+        charge(event.index, idle);
+        return pause(idle, from_host_.wait(event.index));
       }
       case Kind::kAllocate:
       case Kind::kFree: break;
     }
   }
-  // The weight gather of the next layer and the gradient reduction of the previous layer overlap
-  // with this layer.
-  add_overlapped(phase, StepTerm::kZeroCommunication, later.by_phase, 1);
-  add_overlapped(phase, StepTerm::kExpertCommunication, later.by_other_micro_batch, later.share);
-  return phase;
+
+  void price(const LoweredOp& op) {
+    const OpPrice price = pricer_.kernel_price(op);
+    cost_.work[work_term(op)] += price.time;
+    cost_.work[StepTerm::kImbalance] += (op.load - 1) * price.time;
+    cost_.by_source[price.source] += op.load * price.time;
+    const Seconds each = (op.load / static_cast<double>(op.launches)) * price.time;
+    run(repeat(launch(scenario(), op.issue, each), op.launches), op.load * price.time);
+  }
+
+  void price(const LoweredCopy& copy) {
+    const Seconds time = pricer_.copy_time(copy);
+    cost_.work[work_term_of_copy(copy.label)] += time;
+    cost_.by_source[PriceSource::kModel] += time;
+    run(launch(scenario(), copy.issue, time), time);
+  }
+
+  void price(const HostWork& work) {
+    if (work.synchronizes) run(synchronization(work.latency), Seconds());
+    issue(work.busy);
+  }
+
+  void start(std::uint32_t index) {
+    const LoweredCollective& record = layer_.collectives[index];
+    const Seconds time = time_of(record);
+    for (StreamClocks* clocks : {&from_device_, &from_host_}) {
+      clocks->start(index, stream_of(record), record.mover, time);
+    }
+  }
+
+  // Runs kernels beside the calls in flight. `time`: of the kernels alone.
+  void run(const HostDeviceTime& time, Seconds kernels) {
+    const HostDeviceTime before = cost_.time;
+    cost_.time = then(cost_.time, time);
+    if (from_device_.is_idle() && from_host_.is_idle()) return;
+    from_device_.rest(cost_.time.device - before.device - kernels);
+    from_host_.rest(cost_.time.path - before.path - kernels);
+    const Seconds longer =
+        from_device_.run(kernels, [this](std::uint32_t index, Seconds t) { charge(index, t); });
+    pause(longer, from_host_.run(kernels));
+  }
+
+  // Counts time that a collective adds to the phase.
+  void charge(std::uint32_t index, Seconds time) {
+    const LoweredCollective& record = layer_.collectives[index];
+    cost_.work[work_term(record)] += time / record.load;
+    cost_.work[StepTerm::kImbalance] += (1 - 1 / record.load) * time;
+  }
+
+  void issue(Seconds host) {
+    if (host > Seconds()) run({host, Seconds(), host}, Seconds());
+  }
+  void pause(Seconds from_device, Seconds from_host) {
+    cost_.time.device += from_device;
+    cost_.time.path += from_host;
+    if (host_waits(scenario())) cost_.time.host += from_host;
+  }
+
+  LayerPricer& pricer_;
+  const LoweredLayer& layer_;
+  const Plan& plan_;
+  StreamClocks from_device_, from_host_;
+  PhaseCost cost_;
+};
+
+}  // namespace
+
+PhaseCost LayerPricer::price_phase(const LoweredLayer& layer, Phase which, const Plan& plan) {
+  return PhaseWalk(*this, layer, plan).price(layer.phase(which));
 }
 
 LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const Plan& plan) {

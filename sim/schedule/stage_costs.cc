@@ -4,7 +4,8 @@
 #include <iterator>
 #include <type_traits>
 
-#include "sim/layers/step_end.h"
+#include "sim/layers/pass_times.h"
+#include "sim/layers/stream_clocks.h"
 
 namespace tpsim {
 namespace {
@@ -66,10 +67,11 @@ Bytes offloaded_bytes(LayerPricer& pricer, const Plan& plan, const ChunkKind& ch
   return Bytes(bytes);
 }
 
-// Returns the exposed time of a copy over the host link: the copy overlaps with `compute`, all
-// compute of the chunk's forward or backward.
+// Returns what a copy over the host link adds to `compute`, all compute of the chunk's forward or
+// backward.
 HostDeviceTime exposed_copy(const HostSpec& host, Bytes bytes, Seconds compute) {
-  const Seconds seen = std::max(Seconds(), bytes / (host.link_efficiency * host.link) - compute);
+  const Seconds copy = bytes / (host.link_efficiency * host.link);
+  const Seconds seen = time_beside(copy, compute, Mover::kCopyEngine, 1);
   return {Seconds(), seen, seen};
 }
 void wait_for_copy(const HostSpec& host, Bytes bytes, HostDeviceTime& time) {

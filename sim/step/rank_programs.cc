@@ -1,5 +1,6 @@
 #include "sim/step/rank_programs.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -27,12 +28,14 @@ IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& la
       const OpPrice price = pricer.kernel_price(op);
       return {op, Stream::kCompute, op.load * price.time, name_of(price.source)};
     }
+    case Kind::kStart:
     case Kind::kCollective: {
       const LoweredCollective& record = layer.collectives[event.index];
       const Seconds each =
           record.group == GroupKind::kPipeline ? Seconds() : pricer.collective(record, plan);
-      return {record, stream_of(record.group), record.load * record.calls * each};
+      return {record, stream_of(record), record.load * record.calls * each};
     }
+    case Kind::kWait: return {IssuedWait{layer.collectives[event.index]}};
     case Kind::kCopy: {
       const LoweredCopy& copy = layer.copies[event.index];
       return {copy, Stream::kCompute, pricer.copy_time(copy)};
@@ -47,12 +50,39 @@ IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& la
   return {IssuedMemory{layer.allocations[event.index], event.index, event.kind == Kind::kFree}};
 }
 
+// Returns the labels of the ops that run until the wait at event `wait`, each once.
+std::vector<const char*> ops_until(const LoweredLayer& layer, const LoweredPhase& phase,
+                                   std::size_t wait) {
+  using Kind = LoweredEvent::Kind;
+  const std::uint32_t index = phase.events[wait].index;
+  const bool is_carried = layer.collectives[index].is_carried;
+  std::vector<const char*> labels;
+  for (std::size_t i = wait; i-- > 0;) {
+    const LoweredEvent& event = phase.events[i];
+    if (!is_carried && event.kind == Kind::kStart && event.index == index) break;
+    if (event.kind != Kind::kOp) continue;
+    const char* const label = layer.ops[event.index].label.text;
+    if (std::find(labels.begin(), labels.end(), label) == labels.end()) labels.push_back(label);
+  }
+  std::reverse(labels.begin(), labels.end());
+  return labels;
+}
+
 void add_phases(PartProgram& part, LayerPricer& pricer, const Plan& plan,
                 const LoweredLayer& layer) {
   for (const Phase phase : all_of<Phase>()) {
     std::vector<IssuedEvent> events;
-    for (const LoweredEvent& event : layer.phase(phase).events) {
+    const LoweredPhase& lowered = layer.phase(phase);
+    for (std::size_t i = 0; i < lowered.events.size(); ++i) {
+      const LoweredEvent& event = lowered.events[i];
       events.push_back(issued(pricer, plan, layer, event, phase >= Phase::kClearGradients));
+      IssuedEvent& last = events.back();
+      const auto call = static_cast<std::int64_t>(event.index) + 1;
+      if (event.kind == LoweredEvent::Kind::kStart) last.call = call;
+      if (auto* wait = std::get_if<IssuedWait>(&last.what)) {
+        last.call = call;
+        wait->hidden_by = ops_until(layer, lowered, i);
+      }
     }
     if (!events.empty()) part.phases.push_back({phase, std::move(events)});
   }
@@ -60,10 +90,10 @@ void add_phases(PartProgram& part, LayerPricer& pricer, const Plan& plan,
 
 // Returns all phases of a layer.
 PartProgram layer_part(LayerPricer& pricer, const Plan& plan, LayerKind kind, std::int64_t block,
-                       std::size_t passes) {
+                       const PassChoice& choice) {
   PartProgram part{.part = part_of(kind), .block = block};
-  add_phases(part, pricer, plan, pricer.layer_program(kind, plan, block, passes));
-  add_phases(part, pricer, plan, pricer.step_end_program(kind, plan, block));
+  add_phases(part, pricer, plan, pricer.layer_program(kind, plan, block, choice));
+  add_phases(part, pricer, plan, pricer.step_end_program(kind, plan, block, choice));
   return part;
 }
 
@@ -96,21 +126,22 @@ PartProgram micro_batch_program(LayerPricer& pricer, const Plan& plan, LayerKind
   return part;
 }
 
-std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan, std::size_t passes) {
+std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan,
+                                       const PassChoice& choice) {
   std::vector<PartProgram> programs;
   for (const LayerKind kind : {LayerKind::kWordEmbeddings, LayerKind::kEmbedding}) {
-    programs.push_back(layer_part(pricer, plan, kind, 0, passes));
+    programs.push_back(layer_part(pricer, plan, kind, 0, choice));
   }
   for (const auto& [which, count] : block_counts(pricer.scenario().model, plan)) {
     const auto [block, is_recomputed] = which;
     const Plan run =
         plan.recompute == Recompute::kBlocks ? with_whole_recompute(plan, is_recomputed) : plan;
-    PartProgram part = layer_part(pricer, run, LayerKind::kBlock, block, passes);
+    PartProgram part = layer_part(pricer, run, LayerKind::kBlock, block, choice);
     part.is_recomputed = run.recompute == Recompute::kFull;
     part.count = count;
     programs.push_back(std::move(part));
   }
-  programs.push_back(layer_part(pricer, plan, LayerKind::kHead, 0, passes));
+  programs.push_back(layer_part(pricer, plan, LayerKind::kHead, 0, choice));
   if (plan.degrees.pp > 1) programs.push_back(transfer_part(pricer, plan));
   return programs;
 }

@@ -25,12 +25,22 @@ struct IssuedMemory {
   std::uint32_t tensor = 0;  // the same for an allocation and its free, unique within a part
   bool is_free = false;
 };
+// The wait for a collective that started before.
+struct IssuedWait {
+  LoweredCollective record;
+  // Labels of the ops between start and wait. Of a carried collective: those before the wait, in
+  // the next layer.
+  std::vector<const char*> hidden_by = {};
+};
 struct IssuedEvent {
-  std::variant<LoweredOp, LoweredCollective, LoweredCopy, HostWork, IssuedMemory> what;
+  std::variant<LoweredOp, LoweredCollective, IssuedWait, LoweredCopy, HostWork, IssuedMemory> what;
   Stream stream = Stream::kCompute;
   // On the stream, without overlap: of all kernels or calls on the busiest rank.
   Seconds time = {};
   std::string_view source = {};  // of an op's time: a name of PriceSource
+  // Number of the collective within the part, from 1, of a start and of its wait. 0 if the compute
+  // stream waits at once.
+  std::int64_t call = 0;
 };
 
 struct PhaseProgram {
@@ -51,8 +61,8 @@ PartProgram micro_batch_program(LayerPricer& pricer, const Plan& plan, LayerKind
                                 std::int64_t block);
 
 // Returns the programs in the order of ProgramPart. With Recompute::kBlocks, recomputed blocks and
-// other blocks are separate parts. Layers are those after the first `passes` of lowering_passes().
+// other blocks are separate parts. Layers are those after the chosen passes.
 std::vector<PartProgram> rank_programs(LayerPricer& pricer, const Plan& plan,
-                                       std::size_t passes = lowering_passes().size());
+                                       const PassChoice& choice = {});
 
 }  // namespace tpsim

@@ -5,16 +5,11 @@
 #include <utility>
 
 #include "core/base/normal.h"
-#include "sim/layers/step_end.h"
+#include "sim/layers/pass_times.h"
+#include "sim/step/step_end.h"
 
 namespace tpsim {
 namespace {
-
-Seconds sum_of(const std::vector<Picoseconds>& times) {
-  Picoseconds total = 0;
-  for (const Picoseconds time : times) total += time;
-  return to_seconds(total);
-}
 
 // Times of a stage without pipeline after some of its tasks. The host runs ahead over
 // micro-batches.
@@ -102,12 +97,6 @@ constexpr std::array<std::pair<SpanKind, StepTerm>, 3> kWholeStepKinds = {
      {SpanKind::kStragglers, StepTerm::kStragglers},
      {SpanKind::kUncalibratedOverhead, StepTerm::kUncalibratedOverhead}}};
 
-// Times of a stage from the end of its last task to the end of its update.
-struct StageEnd {
-  BeforeNorm tail;
-  Seconds update, gather;  // gather: exposed time only
-};
-
 // Appends spans to a stage, one directly after the other.
 class SpanAppender {
  public:
@@ -136,9 +125,9 @@ void append_end(Timeline& timeline, const StepCost& cost, const std::vector<Stag
   for (std::size_t s = 0; s < ends.size(); ++s) {
     const auto stage = static_cast<std::int64_t>(s);
     SpanAppender before(timeline, stage, cost.pipeline.finish[s]);
-    before.add(SpanKind::kGradientReduction, ends[s].tail.reduction);
-    before.add(SpanKind::kTiedEmbedding, ends[s].tail.tied);
-    before.add(SpanKind::kClipping, ends[s].tail.local);
+    before.add(SpanKind::kGradientReduction, ends[s].reduction);
+    before.add(SpanKind::kTiedEmbedding, ends[s].tied);
+    before.add(SpanKind::kClipping, ends[s].local);
     const Picoseconds norm_begin = std::max(before.end(), norm_end - to_picoseconds(norm));
     SpanAppender after(timeline, stage, norm_begin);
     after.add_until(SpanKind::kClipping, norm_end);
@@ -161,7 +150,6 @@ void append_end(Timeline& timeline, const StepCost& cost, const std::vector<Stag
 StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs,
                    Timeline* timeline) {
   const StackSpec& stack = pricer.scenario().stack;
-  const std::vector<StageCost>& stages = costs.stages;
   const PipelineTimes times = pipeline_times(stack, costs);
   const PipelineShape shape = pipeline_shape(plan);
 
@@ -174,13 +162,9 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   // All ranks synchronize at the global norm. The terms up to this point are those of the stage
   // with the most work; the rest of the time is bubble.
   Seconds meeting, most;
-  std::vector<Seconds> backwards;  // last of each stage
-  std::vector<BeforeNorm> tails;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const std::vector<Picoseconds>& last = times.stages[s][gradient_task(plan.schedule)];
-    backwards.push_back(sum_of(last));
-    tails.push_back(before_norm(stack, stages[s].end, backwards.back()));
-    const Seconds tail = tails.back().total();
+  const std::vector<StageEnd> ends = stage_ends(pricer, plan, costs, times);
+  for (std::size_t s = 0; s < ends.size(); ++s) {
+    const Seconds tail = ends[s].before_norm();
     const Seconds own = to_seconds(cost.pipeline.busy[s] + cost.pipeline.sending[s]) + tail;
     meeting = std::max(meeting, to_seconds(cost.pipeline.finish[s]) + tail);
     if (own > most) {
@@ -188,7 +172,7 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
       cost.busiest_stage = static_cast<std::int64_t>(s);
     }
   }
-  const BeforeNorm& tail = tails[static_cast<std::size_t>(cost.busiest_stage)];
+  const StageEnd& tail = ends[static_cast<std::size_t>(cost.busiest_stage)];
   add_pipeline_terms(cost, costs, shape);
   cost.terms[StepTerm::kBubble] = meeting - most;
   cost.terms[StepTerm::kTiedEmbedding] = tail.tied;
@@ -199,17 +183,11 @@ StepCost step_cost(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs
   // After the norm, every stage updates its weights. The slowest stage determines the end of the
   // step.
   Seconds slowest = Seconds(-1);
-  std::vector<StageEnd> ends;
-  for (std::size_t s = 0; s < stages.size(); ++s) {
-    const StepEndCost& end = stages[s].end;
-    const Seconds gather = exposed_gather(stack, end[StepEndPart::kParameterGather],
-                                          to_seconds(times.stages[s][TaskKind::kForward].front()));
-    const Seconds update = update_time(stack, plan, end, backwards[s]);
-    ends.push_back({tails[s], update, gather});
-    if (update + gather <= slowest) continue;
-    slowest = update + gather;
-    cost.terms[StepTerm::kOptimizer] = update;
-    cost.terms[StepTerm::kWeightGather] = gather;
+  for (const StageEnd& end : ends) {
+    if (end.after_norm() <= slowest) continue;
+    slowest = end.after_norm();
+    cost.terms[StepTerm::kOptimizer] = end.update;
+    cost.terms[StepTerm::kWeightGather] = end.gather;
   }
   cost.terms[StepTerm::kHostStep] = stack.host.per_step;
   cost.terms[StepTerm::kStragglers] =

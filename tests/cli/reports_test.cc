@@ -176,6 +176,7 @@ TEST_CASE("every report has the keys and types of its schema") {
            "explain plan.json",
            "explain plan.json --program",
            "explain plan.json --program --diff other.json",
+           "explain plan.json --program --diff trace,host",
            "explain plan.json --memory",
            "explain plan.json --what-if",
            "explain plan.json --why-not tp=8",

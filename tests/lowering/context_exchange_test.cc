@@ -101,7 +101,7 @@ TEST_CASE("a ring sends every rank's keys and values to all others once, and the
     scenario.stack.parts.cp_comm_type = exchange;
     double bytes = 0;
     for (const RingExchange& one : ring_exchanges(scenario, c.plan, record, backward).sent) {
-      CHECK(one.beside <= one.calls);
+      CHECK(one.overlapped <= one.calls);
       bytes += one.calls * static_cast<double>(one.record.bytes);
     }
     return bytes / rank_keys;

@@ -120,8 +120,11 @@ def event_line(event, names):
                  f"f{event['flops']:.12g}", f"b{event['bytes']:.12g}", label]
         return " ".join(words + ([names.id_of("pass", event["pass"])] if "pass" in event else []))
     if "collective" in event:
-        return " ".join([names.id_of("collective", event["collective"]), names.id_of("group", event["group"]),
-                         str(event["ranks"]), f"b{event['bytes']}", label])
+        words = [names.id_of("collective", event["collective"]), names.id_of("group", event["group"]),
+                 str(event["ranks"]), f"b{event['bytes']}", label]
+        return " ".join(words + (["start"] if "starts" in event else []))
+    if "waits_for" in event:
+        return f"wait {label}"
     if "copy" in event:
         return f"copy n{event['copy']:.12g} b{event['bytes']:.12g} {label}"
     if "host" in event:

@@ -124,7 +124,7 @@ TEST_CASE("a program report has ops, collectives and memory by part and phase") 
                                                        "time_s"});
   CHECK(events[0].find("dims")->as<JsonValue::Array>()->size() == 4);
   CHECK(keys_of(events[1]) == std::vector<std::string>{"collective", "group", "ranks", "bytes",
-                                                       "calls", "overlap", "label", "stream",
+                                                       "calls", "mover", "label", "stream",
                                                        "time_s"});
   CHECK(keys_of(events[2]) ==
         std::vector<std::string>{"memory", "tensor", "category", "bytes", "label"});
