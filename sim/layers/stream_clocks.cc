@@ -41,7 +41,7 @@ void StreamClocks::advance(Seconds kernels, double rate) {
   for (std::size_t i = in_flight_.size(); i-- > 0;) {
     if (is_first(i)) in_flight_[i].left -= in_flight_[i].slows ? kernels : rate * kernels;
   }
-  constexpr Seconds kRounding(1e-16);
+  static constexpr Seconds kRounding(1e-16);
   std::erase_if(in_flight_, [](const InFlight& one) { return one.left <= kRounding; });
 }
 
