@@ -55,8 +55,8 @@ SettingsOf reader_called(std::string_view name) {
 TrainingProgram program_in(const FactBlock& block) {
   TrainingProgram program{.name = block.name, .commands = {}, .marks = {}, .facts = block.facts};
   for (const auto& [word, rest] : block.others) {
-    const auto append = [&](std::string& text) {
-      text += (text.empty() ? "" : " ") + std::string(rest);
+    const auto append = [words = rest](std::string& text) {
+      text += (text.empty() ? "" : " ") + std::string(words);
     };
     if (word == "commands") append(program.commands);
     if (word == "marks") append(program.marks);
