@@ -127,6 +127,7 @@ class Session:
                 dist.init_process_group = init_process_group
 
         dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
+        dist.device_mesh.init_process_group = init_process_group
         plain_new, c10d = dist.new_group, dist.distributed_c10d
 
         def new_group(ranks=None, timeout=None, backend=None, **kwargs):

@@ -162,12 +162,15 @@ TEST_CASE("every report has the keys and types of its schema") {
   const test::Folder folder;
   std::filesystem::create_symlink(std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/cli/files",
                                   folder.path() / "files");
+  std::filesystem::create_symlink(std::filesystem::path(TPSIM_SOURCE_DIR) / "tests/captures",
+                                  folder.path() / "captures");
   const std::string tiny = "--model tiny --cluster four-nodes ";
   std::set<std::string> kinds;
   for (const std::string& command : std::initializer_list<std::string>{
            "simulate " + tiny + "--tp 2 --pp 2 --dp 2 --micro-batch 2 --save plan.json",
            "simulate " + tiny + "--dp 4 --save other.json",
            "simulate " + tiny + "--dp 2 --zero 9",
+           "simulate --program captures/llama_fsdp.json --cluster four-nodes",
            "plan " + tiny + "--gpus 8 --top 3",
            "plan " + tiny + "--gpus 8 --loss-head eager,chunked",
            "plan " + tiny + "--gpus 8 --max-memory 10MiB",
