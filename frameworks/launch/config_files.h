@@ -10,9 +10,9 @@
 
 #include "core/software/optimizer_kinds.h"
 #include "formats/settings_text.h"
-#include "frameworks/launch/facts.h"
 #include "frameworks/launch/launch_files.h"
 #include "frameworks/launch/left_settings.h"
+#include "frameworks/launch/outside_settings.h"
 
 namespace tpsim {
 
@@ -85,12 +85,6 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
 std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs);
 Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "");
 
-// Why adapters such as LoRA are refused.
-inline constexpr const char* kAllWeights = "tpsim models training of all weights only";
-// Why other optimizers are refused.
-inline constexpr const char* kAdamState =
-    "tpsim models AdamW, also with moments in 16, 8 or 4 bits, Muon, Adafactor, Lion and SGD";
-
 // A value that the file does not state and that an import option can supply. All open questions are
 // reported in one error.
 struct OpenQuestion {
@@ -109,17 +103,6 @@ class OpenQuestions {
   std::vector<OpenQuestion> all_;
 };
 
-// Adds the name of an ignored setting to `outside` unless it is already there. A list element adds
-// the name of its list.
-void add_outside(std::string_view name, std::vector<std::string>& outside);
-// Returns the name of the list that contains the element: "datasets" for "datasets.0.path". For
-// other settings returns the name itself.
-std::string_view list_of(std::string_view name);
-// Whether a pattern matches the setting, or the list that contains it.
-bool has_pattern(std::string_view name, std::string_view patterns);
-bool is_harmless(const LeftOver& row, std::string_view value);
-// Whether the table ignores the setting.
-bool ignores(const FactTable& table, std::string_view name);
 // Removes the settings that `rows` refuse from `in` and adds them to `left`. Must run before the
 // reader can report other errors.
 void refuse_first(FlatReader& in, const LaunchFile& file, std::span<const LeftOver> rows,

@@ -6,8 +6,7 @@
 
 #include "core/base/check.h"
 #include "core/base/text.h"
-#include "frameworks/launch/config_files.h"
-#include "frameworks/launch/outside_settings.h"
+#include "core/software/optimizer_kinds.h"
 
 namespace tpsim {
 

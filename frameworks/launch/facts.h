@@ -27,7 +27,7 @@
 //     ignore KEY...        settings that do not affect a plan
 //
 // Keys may end in '*' and have '_' instead of '-'. $all_weights, $adam_state and $adam_names stand
-// for the reasons and names of config_files.h.
+// for the reasons below and the names of AdamW.
 #pragma once
 
 #include <string_view>
@@ -35,6 +35,12 @@
 #include <vector>
 
 namespace tpsim {
+
+// Why adapters such as LoRA are refused.
+inline constexpr const char* kAllWeights = "tpsim models training of all weights only";
+// Why other optimizers are refused.
+inline constexpr const char* kAdamState =
+    "tpsim models AdamW, also with moments in 16, 8 or 4 bits, Muon, Adafactor, Lion and SGD";
 
 // Translates one setting of a program to a setting of the reader.
 struct ProgramSetting {

@@ -10,9 +10,7 @@
 #include "formats/shell_script.h"
 #include "formats/unset_marks.h"
 #include "frameworks/launch/command_words.h"
-#include "frameworks/launch/config_files.h"
 #include "frameworks/launch/environment_parts.h"
-#include "frameworks/launch/programs.h"
 
 namespace tpsim {
 namespace {
@@ -169,16 +167,6 @@ std::string exit_advice(const ShellScript& script, std::string_view text) {
   if (names.empty()) return "give " + arguments;
   return fmt::format("the script checks variables: add --set {}{}", names,
                      takes ? "; or give " + arguments : "");
-}
-
-// Returns the script's variables as settings; empty if no known program has such settings.
-std::vector<FlatSetting> exported_settings(const ShellScript& script) {
-  std::vector<FlatSetting> settings;
-  for (const ShellVariable& one : script.variables) {
-    if (one.values.size() == 1) settings.push_back({one.name, one.values.front(), 0});
-  }
-  if (program_of(settings) == nullptr) settings.clear();
-  return settings;
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ Result<std::vector<LaunchCommand>> trainings_of(const std::vector<ShellCommand>&
                                                 const ShellScript& script, const LaunchFile& file);
 // Runs the script, or returns its result from inputs.scripts.
 Result<ShellScript> script_of(const LaunchFile& file, const ImportInputs& inputs);
+// Returns the script's variables as settings; empty if no known program has such settings.
+std::vector<FlatSetting> exported_settings(const ShellScript& script);
 // Returns the options or variables of a script without a training command.
 Result<LaunchCommand> options_of_script(const ShellScript& script, const LaunchFile& file);
 inline constexpr std::size_t kMostOptions = 4096;

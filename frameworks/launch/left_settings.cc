@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/base/text.h"
-#include "frameworks/launch/config_files.h"
+#include "frameworks/launch/facts.h"
 
 namespace tpsim {
 namespace {

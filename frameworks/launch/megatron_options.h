@@ -124,8 +124,6 @@ PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelS
 // Low-precision recipes (FP8, MXFP8, FP4) of Megatron, NeMo and torchtitan.
 void add_megatron_recipe(const Plan& plan, LaunchOptions& out);
 void read_megatron_recipe(LaunchOptionReader& in, Plan& plan);
-inline constexpr const char* kRecomputeModules = "--recompute-modules";
-inline constexpr const char* kGraphScope = "--cuda-graph-scope";
 // Returns the modules that selective recompute recomputes, as the value of the part
 // kRecomputeModules. Nothing if the options do not state them.
 std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,

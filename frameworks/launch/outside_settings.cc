@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/base/text.h"
-#include "frameworks/launch/config_files.h"
 
 namespace tpsim {
 namespace {

@@ -233,4 +233,13 @@ Result<ImportedPlan> read_script(const Framework& framework, const Files& files,
   return read;
 }
 
+std::vector<FlatSetting> exported_settings(const ShellScript& script) {
+  std::vector<FlatSetting> settings;
+  for (const ShellVariable& one : script.variables) {
+    if (one.values.size() == 1) settings.push_back({one.name, one.values.front(), 0});
+  }
+  if (program_of(settings) == nullptr) settings.clear();
+  return settings;
+}
+
 }  // namespace tpsim

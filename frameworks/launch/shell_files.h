@@ -48,6 +48,10 @@ std::string shell_text(const LaunchSize& size, const LaunchOptions& options);
 // communication starts early.
 std::string ordered_kernels_line(const Plan& plan);
 
+// Options of Megatron-LM whose value is several words.
+inline constexpr const char* kRecomputeModules = "--recompute-modules";
+inline constexpr const char* kGraphScope = "--cuda-graph-scope";
+
 // Whether the option takes a list: several shell words, or a YAML list.
 bool takes_words(std::string_view option);
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <variant>
 
-#include "core/base/check.h"
+#include "core/base/text.h"
 #include "frameworks/programs/program_code.h"
 
 namespace tpsim {

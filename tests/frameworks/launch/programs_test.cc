@@ -299,6 +299,27 @@ TEST_CASE("NeMo AutoModel's YAML is read by its table") {
   CHECK_THAT(refused.error().message, Catch::Contains("pp_size: 2"));
 }
 
+TEST_CASE("VeOmni's YAML is read by a table alone") {
+  const std::string text =
+      "model:\n  model_path: Qwen/Qwen3-8B\ndata:\n  max_seq_len: 4096\n"
+      "train:\n  micro_batch_size: 2\n  global_batch_size: 64\n"
+      "  accelerator:\n    ulysses_size: 2\n    fsdp_config:\n      fsdp_mode: fsdp2\n"
+      "  gradient_checkpointing:\n    enable: false\n";
+  const auto plan = import_text("run.yaml", text, beside(16));
+  if (!plan.ok()) FAIL(to_string(plan.error()));
+  CHECK(plan->plan.degrees == ParallelDegrees{.dp = 8, .cp = 2});
+  CHECK(plan->plan.zero == 3);
+  CHECK(plan->plan.micro_batch == 2);
+  CHECK(plan->plan.global_batch == 64);
+  CHECK(plan->plan.recompute == Recompute::kNone);
+  CHECK(plan->model.seq == 4096);
+  std::string experts = text;
+  experts.replace(experts.find("    ulysses_size: 2"), 19, "    ep_size: 8");
+  const auto refused = import_text("run.yaml", experts, beside(16));
+  REQUIRE_FALSE(refused.ok());
+  CHECK_THAT(refused.error().message, Catch::Contains("ep_size: 8"));
+}
+
 TEST_CASE("an unsupported program is named") {
   const auto plan = import_text("mine.sh",
                                 "torchrun --nproc_per_node 8 scripts/mine.py --run_name words "
