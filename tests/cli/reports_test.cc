@@ -170,7 +170,7 @@ TEST_CASE("every report has the keys and types of its schema") {
            "simulate " + tiny + "--tp 2 --pp 2 --dp 2 --micro-batch 2 --save plan.json",
            "simulate " + tiny + "--dp 4 --save other.json",
            "simulate " + tiny + "--dp 2 --zero 9",
-           "simulate --program captures/llama_fsdp.json --cluster four-nodes",
+           "simulate --program captures/llama_fsdp.json --cluster four-nodes --stack plain",
            "plan " + tiny + "--gpus 8 --top 3",
            "plan " + tiny + "--gpus 8 --loss-head eager,chunked",
            "plan " + tiny + "--gpus 8 --max-memory 10MiB",
