@@ -127,7 +127,7 @@ class Walk {
       }
       priced.source = price.source;
     }
-    kernels_.push_back(std::move(priced));
+    kernels_.push_back(priced);
   }
 
   void visit(const CapturedEvent& event) {
