@@ -216,7 +216,7 @@ TEST_CASE("a format of FP8 in NeMo 1 has an effect only if the switch is on") {
 TEST_CASE("a YAML with a section train is NeMo's only if most of its settings are") {
   const std::string batch = "train:\n  global_batch_size: 64\n  micro_batch_size: 1\n";
   const std::string other =
-      "model:\n  model_path: some/Model\n  attn_implementation: flash_attention_2\n"
+      "model:\n  weights: some/Model\n  attn_implementation: flash_attention_2\n"
       "data:\n  train_path: corpus\n  max_seq_len: 2048\n" +
       batch + "  accelerator:\n    ulysses_size: 1\n";
   const auto unknown = import_config({"run.yaml", other}, inputs(8, "llama-3-8b"));
