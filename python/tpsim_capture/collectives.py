@@ -6,8 +6,9 @@ the caller's stream waits when the work's wait() is called.
 import torch
 import torch.distributed as dist
 
-from . import device
 from .guard import load_guard
+from .recorder import name_of
+from .values import tensors_in
 
 FIRST_STREAM = 1000  # numbers of the groups' streams
 # Ops on one array: its largest form is the whole array of the group.
@@ -33,7 +34,6 @@ class Collectives:
     def install(self):
         group_class = torch._C._distributed_c10d.ProcessGroup
         work_class = torch._C._distributed_c10d.Work
-        plain_wait = work_class.wait
         own = self
 
         def wait(work, *args):
@@ -54,7 +54,6 @@ class Collectives:
 
             setattr(group_class, name, call)
         work_class.wait = wait
-        del plain_wait
 
     def group_of(self, args, kwargs):
         for arg in [*args, *kwargs.values()]:
@@ -83,15 +82,15 @@ class Collectives:
         for mark in list(self.open_marks):
             self.wait_for(mark)
 
-    def run(self, recorder, func, args, kwargs):
+    def run(self, func, args, kwargs):
+        recorder = self.recorder
         name = func.overloadpacket.__name__
         if name == "wait_tensor":
             self.wait_for(self.of_tensor.pop(args[0].untyped_storage()._cdata, None))
             return args[0]
         with recorder.fake_mode:
             out = func(*args, **kwargs)
-        leaves = [x for x in torch.utils._pytree.tree_flatten((args, kwargs))[0] if isinstance(x, torch.Tensor)]
-        outs = [x for x in torch.utils._pytree.tree_flatten(out)[0] if isinstance(x, torch.Tensor)]
+        leaves, outs = tensors_in((args, kwargs)), tensors_in(out)
         for tensor in outs:
             recorder.note_storage(tensor)
         on_gpu = [t for t in leaves + outs if t.device.type == "cuda"]
@@ -106,7 +105,7 @@ class Collectives:
         phase = recorder.phase()
         recorder.events.append(["collective", name.strip("_"), phase, stream,
                                 recorder.modules.place(recorder.module(phase)), recorder.groups.place(ranks),
-                                bytes_of(largest), str(largest[0].dtype).removeprefix("torch.")])
+                                bytes_of(largest), name_of(largest[0].dtype)])
         done = recorder.marks(stream)
         self.open_marks.append(done)
         self.last_mark = done
@@ -114,8 +113,3 @@ class Collectives:
             for tensor in outs:
                 self.of_tensor[tensor.untyped_storage()._cdata] = done
         return out
-
-
-def fake_world(size, rank):
-    from torch.testing._internal.distributed.fake_pg import FakeStore
-    dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=size)

@@ -4,22 +4,23 @@ import weakref
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten
 
-from . import device
 from .guard import CaptureError, load_guard
-from .values import UNWRITTEN, Values
+from .values import UNWRITTEN, Values, tensors_in
 
-aten = torch.ops.aten
 PLAIN = {torch.Tensor, torch.nn.Parameter, FakeTensor}
 # Ops that launch nothing although they return new tensors.
 WITHOUT_KERNELS = UNWRITTEN | {"_local_scalar_dense", "lift_fresh", "detach", "record_stream", "is_nonzero", "equal",
                                "set_", "resize_"}
 
 
+def name_of(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
 def layout(tensor):
     """[shape, dtype], and strides if the tensor is not contiguous."""
-    described = [list(tensor.shape), str(tensor.dtype).removeprefix("torch.")]
+    described = [list(tensor.shape), name_of(tensor.dtype)]
     if not tensor.is_contiguous():
         described.append(list(tensor.stride()))
     return described
@@ -30,7 +31,7 @@ def written(func, args, kwargs):
     named = dict(zip((argument.name for argument in func._schema.arguments), args)) | kwargs
     changed = [named.get(argument.name) for argument in func._schema.arguments
                if argument.alias_info is not None and argument.alias_info.is_write]
-    return [leaf for leaf in tree_flatten(changed)[0] if isinstance(leaf, torch.Tensor)]
+    return tensors_in(changed)
 
 
 class Interned(list):
@@ -65,8 +66,8 @@ class Recorder(TorchDispatchMode):
         self.is_recording = False
         self.optimizer_depth = 0
         self.kernels, self.modules, self.groups, self.events = Interned(), Interned(), Interned(), []
-        self.live = {}        # storage -> [number, bytes, kind, weak reference]
-        self.storages = []    # of the recorded step: [bytes, kind, module]
+        self.live = {}        # storage -> (number, weak reference)
+        self.storages = []    # [bytes, kind, module]
         self.stack = [""]     # names of the modules that run
         self.names = weakref.WeakKeyDictionary()
         self.module_of_node = {}
@@ -114,8 +115,7 @@ class Recorder(TorchDispatchMode):
         phase = self.phase()
         number = len(self.storages)
         self.storages.append([storage.nbytes(), "", self.modules.place(self.module(phase))])
-        reference = weakref.ref(storage, lambda _: self.free(key))
-        self.live[key] = [number, reference]
+        self.live[key] = number, weakref.ref(storage, lambda _: self.free(key))
         if self.is_recording:
             self.events.append(["allocate", number])
         return number
@@ -168,12 +168,11 @@ class Recorder(TorchDispatchMode):
             return self.__torch_dispatch__(args[2], types, args[3:], kwargs)
         namespace = func.namespace
         if namespace in ("c10d", "_c10d_functional"):
-            return self.collectives.run(self, func, args, kwargs)
+            return self.collectives.run(func, args, kwargs)
         if namespace == "profiler":
             return func(*args, **kwargs)
         out = self.values.run(func, args, kwargs)
-        outs = [leaf for leaf in tree_flatten(out)[0] if isinstance(leaf, torch.Tensor)]
-        ins = [leaf for leaf in tree_flatten((args, kwargs))[0] if isinstance(leaf, torch.Tensor)]
+        outs, ins = tensors_in(out), tensors_in((args, kwargs))
         phase = self.phase()
         if phase == "forward" and torch.is_grad_enabled():
             self.module_of_node[torch.autograd._get_sequence_nr() - 1] = self.stack[-1]
@@ -185,7 +184,7 @@ class Recorder(TorchDispatchMode):
         outs = outs or written(func, args, kwargs)
         if not self.launches(func, ins, outs, before):
             return out
-        self.record_kernel(func, args, kwargs, ins, outs, phase)
+        self.record_kernel(func, args, ins, outs, phase)
         return out
 
     def launches(self, func, ins, outs, before):
@@ -201,7 +200,7 @@ class Recorder(TorchDispatchMode):
         own = {tensor.untyped_storage()._cdata for tensor in ins}
         return any(tensor.untyped_storage()._cdata not in own for tensor in outs)
 
-    def record_kernel(self, func, args, kwargs, ins, outs, phase):
+    def record_kernel(self, func, args, ins, outs, phase):
         row = {"op": str(func), "in": [layout(t) for t in ins], "out": [layout(t) for t in outs]}
         scalars = [arg for arg in args if isinstance(arg, (bool, int, float))]
         if scalars and "attention" in row["op"]:

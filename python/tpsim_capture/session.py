@@ -2,6 +2,7 @@
 import contextlib
 import importlib.metadata
 import importlib.util
+import itertools
 import json
 import os
 import sys
@@ -15,7 +16,7 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 
 from .attention import replace_attention  # noqa: E402
-from .collectives import Collectives, fake_world  # noqa: E402
+from .collectives import Collectives  # noqa: E402
 from .recorder import Recorder  # noqa: E402
 
 LIBRARIES = ("transformers", "accelerate", "peft", "trl", "torchtitan", "deepspeed", "litgpt")
@@ -32,7 +33,6 @@ class Session:
             raise CaptureError(f"unknown GPU '{gpu}' (known: {', '.join(device.GPUS)})")
         self.gpu, self.world, self.rank, self.wanted, self.steps = gpu, world, rank, step, 0
         self.gpus_per_node = min(gpus_per_node, world)
-        self.parameters = {}
         self.recorder = Recorder()
         self.collectives = self.recorder.collectives = Collectives(self.recorder)
 
@@ -113,18 +113,12 @@ class Session:
                           MASTER_ADDR="localhost", MASTER_PORT="29500")
         self.collectives.install()
 
+        from torch.testing._internal.distributed.fake_pg import FakeStore
+        plain_init = dist.init_process_group
+
         def init_process_group(*_, **__):
-            if not plain_is_initialized():
-                fake_world_of(self.world, self.rank)
-
-        plain_init, plain_is_initialized = dist.init_process_group, dist.is_initialized
-
-        def fake_world_of(size, rank):
-            dist.init_process_group = plain_init
-            try:
-                fake_world(size, rank)
-            finally:
-                dist.init_process_group = init_process_group
+            if not dist.is_initialized():
+                plain_init("fake", store=FakeStore(), rank=self.rank, world_size=self.world)
 
         dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
         dist.device_mesh.init_process_group = init_process_group
@@ -158,7 +152,7 @@ class Session:
         return {"format": FORMAT, "version": 1, "gpu": self.gpu, "world": self.world, "rank": self.rank,
                 "software": versions, "assumed": recorder.values.assumed, "modules": list(recorder.modules),
                 "storages": recorder.storages, "live_at_start": recorder.at_start,
-                "groups": list(recorder.groups), "kernels": list(recorder.kernels), "events": recorder.events}
+                "groups": list(recorder.groups), "kernels": list(recorder.kernels), "events": with_sorted_frees(recorder.events)}
 
     def save(self, path):
         text = json.dumps(self.result(), separators=(",", ":"))
@@ -167,6 +161,14 @@ class Session:
         with os.fdopen(handle, "w") as file:
             file.write(text.replace('["', '\n["').replace('{"op"', '\n{"op"') + "\n")
         os.replace(temporary, path)
+
+
+def with_sorted_frees(events):
+    """Sorts frees that follow one another: autograd drops what it saved in the order of addresses."""
+    ordered = []
+    for is_free, run in itertools.groupby(events, key=lambda event: event[0] == "free"):
+        ordered.extend(sorted(run) if is_free else run)
+    return ordered
 
 
 def format_number(tensor, spec):

@@ -29,6 +29,10 @@ def value_of(tensor):
     return getattr(tensor, "_tpsim_value", None)
 
 
+def tensors_in(tree):
+    return [leaf for leaf in tree_flatten(tree)[0] if isinstance(leaf, torch.Tensor)]
+
+
 def is_whole(tensor):
     return not (tensor.dtype.is_floating_point or tensor.dtype.is_complex)
 
@@ -86,7 +90,7 @@ class Values:
     def real_result(self, func, flat, spec):
         """The result on real tensors, or nothing if an operand is unknown."""
         name = func.overloadpacket.__name__
-        tensors = [leaf for leaf in flat if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_in(flat)
         if name in RANDOM or name in UNWRITTEN or name == "lift_fresh":
             return None
         values = [value_of(tensor) for tensor in tensors]
@@ -119,13 +123,13 @@ class Values:
             if isinstance(leaf, torch.Tensor) and not isinstance(leaf, torch._subclasses.FakeTensor):
                 flat[at] = self.fake_of(leaf)
         args, kwargs = tree_unflatten(flat, spec)
-        if func in (aten._local_scalar_dense.default,):
+        if func is aten._local_scalar_dense.default:
             return self.read(args[0])
-        if func in (aten.is_nonzero.default,):
+        if func is aten.is_nonzero.default:
             return bool(self.read(args[0]))
         if func is aten.equal.default:
             known = [value_of(arg) for arg in args]
-            if None not in [None if k is None else 1 for k in known]:
+            if all(value is not None for value in known):
                 return torch.equal(*known)
             self.assume("two unknown tensors are compared: equal")
             return True
@@ -141,7 +145,7 @@ class Values:
             return False
         real = self.real_result(func, flat, spec)
         if real is not None and is_functional(func):
-            tensors = [leaf for leaf in flat if isinstance(leaf, torch.Tensor)]
+            tensors = tensors_in(flat)
             on = kwargs.get("device") or (tensors[0].device if tensors else torch.device("cpu"))
             return tree_map(lambda one: self.fake_of(one, on) if isinstance(one, torch.Tensor) else one, real)
         try:
