@@ -3,8 +3,6 @@
 namespace tpsim::app {
 namespace {
 
-constexpr double kGiB = 1 << 30;
-
 JsonValue times_json(const std::vector<CapturedTime>& rows) {
   return json_array(rows, [](const CapturedTime& row) {
     return json_object({{"what", row.what}, {"count", row.count}, {"seconds", row.time.value()}});
@@ -24,10 +22,10 @@ JsonValue captured_report(const CapturedAnswer& answer) {
   JsonValue memory = json_object();
   for (int i = 0; i < kMemoryCategoryCount; ++i) {
     memory.set(std::string(name_of(static_cast<MemoryCategory>(i))),
-               p.memory.by_category[static_cast<std::size_t>(i)].value() / kGiB);
+               gib(p.memory.by_category[static_cast<std::size_t>(i)]));
   }
-  memory.set("context", p.memory.context.value() / kGiB);
-  memory.set("fragmentation", p.memory.fragmentation.value() / kGiB);
+  memory.set("context", gib(p.memory.context));
+  memory.set("fragmentation", gib(p.memory.fragmentation));
   JsonValue phases = json_object();
   for (std::size_t i = 0; i < p.by_phase.size(); ++i) {
     phases.set(std::string(kEnumNames<CapturedPhase>[i]), p.by_phase[i].value());
@@ -52,8 +50,8 @@ JsonValue captured_report(const CapturedAnswer& answer) {
                       {"phases", std::move(phases)},
                       {"modules", times_json(p.modules)},
                       {"rough", times_json(p.rough)},
-                      {"peak_gib", p.peak.value() / kGiB},
-                      {"capacity_gib", p.capacity.value() / kGiB},
+                      {"peak_gib", gib(p.peak)},
+                      {"capacity_gib", gib(p.capacity)},
                       {"p_oom", p.p_oom},
                       {"memory", std::move(memory)}});
 }

@@ -2,7 +2,6 @@
 // plan file or options, as for simulate; with --gpus it is the best plan of a search.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <iterator>
 
 #include "app/answers/memory_answer.h"
@@ -152,16 +151,12 @@ Result<Answer> explain_plan(const Arguments& arguments, const SimulatedPlan& pla
 
 Result<Answer> explain_row(const Arguments& arguments, const std::optional<PlanFile>& file,
                            const Terminal& terminal) {
-  constexpr Opt kOfRows[] = {
-      "--runs",     "--row",           "--cluster", "--stack", "--profile", "--node-gbps",
-      "--program",  "--after",         "--without", "--diff",  "--memory",  "--rank",
-      "--snapshot", "--save-snapshot", "--json",    "--quiet", "--color"};
-  for (const OptionRow& option : option_rows()) {
-    const bool meant =
-        std::find(std::begin(kOfRows), std::end(kOfRows), option.opt) != std::end(kOfRows);
-    if (!meant)
-      TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the row of the table states this value"));
-  }
+  TPSIM_TRY_STATUS(
+      refuse_others(arguments,
+                    {"--runs", "--row", "--cluster", "--stack", "--profile", "--node-gbps",
+                     "--program", "--after", "--diff", "--without", "--memory", "--rank",
+                     "--snapshot", "--save-snapshot", "--json", "--quiet", "--color"},
+                    "the row of the table states this value"));
   if (file) {
     return bad_input("cannot be combined with a plan file", "--runs", "give only one of them");
   }

@@ -3,9 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
-
 #include "app/answers/captured_answer.h"
 #include "app/answers/plan_answers.h"
 #include "app/reports/captured_json.h"
@@ -69,14 +66,10 @@ Status write_files(const Arguments& arguments, const NamedScenario& named, const
 
 // Predicts a captured step of a PyTorch program, which states its layout itself.
 Result<Answer> simulate_captured(const Arguments& arguments, const Terminal& terminal) {
-  constexpr Opt kMeant[] = {"--program",   "--cluster", "--profile", "--stack",
-                            "--node-gbps", "--json",    "--quiet",   "--color"};
-  for (const OptionRow& option : option_rows()) {
-    const bool is_meant =
-        std::find(std::begin(kMeant), std::end(kMeant), option.opt) != std::end(kMeant);
-    if (!is_meant)
-      TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, "the captured program states it"));
-  }
+  TPSIM_TRY_STATUS(refuse_others(arguments,
+                                 {"--program", "--cluster", "--profile", "--stack", "--node-gbps",
+                                  "--json", "--quiet", "--color"},
+                                 "the captured program states it"));
   if (!arguments.positional.empty()) {
     return bad_input("cannot be combined with a plan file", "--program", "give only one of them");
   }

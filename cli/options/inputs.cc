@@ -210,4 +210,13 @@ Result<int> threads_of(const Arguments& arguments) {
   return static_cast<int>(threads);
 }
 
+Status refuse_others(const Arguments& arguments, std::initializer_list<Opt> meant,
+                     const char* why) {
+  for (const OptionRow& option : option_rows()) {
+    const bool is_meant = std::find(meant.begin(), meant.end(), option.opt) != meant.end();
+    if (!is_meant) TPSIM_TRY_STATUS(refuse(arguments, {option.opt}, why));
+  }
+  return Ok{};
+}
+
 }  // namespace tpsim::cli

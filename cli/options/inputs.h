@@ -47,5 +47,7 @@ Status refuse(const Arguments& arguments, const Options& options, const char* wh
   }
   return Ok{};
 }
+// Returns an error if an option other than `meant` was given, with the reason `why`.
+Status refuse_others(const Arguments& arguments, std::initializer_list<Opt> meant, const char* why);
 
 }  // namespace tpsim::cli

@@ -10,7 +10,6 @@ using app::CapturedAnswer;
 
 constexpr std::size_t kRowsShown = 10;
 constexpr int kTimeBar = 30, kMemoryGauge = 20;
-constexpr double kGiB = 1 << 30;
 
 void write_times(TextReport& out, const std::vector<CapturedTime>& rows, Seconds whole) {
   Table table(columns_of("<||count|<"));
@@ -49,9 +48,8 @@ void write_captured(TextReport& out, const CapturedAnswer& answer) {
           time_text(p.step_low), time_text(p.step_high));
   out.row("", "{} of ops, {} waiting for collectives, {} waiting for the host", time_text(p.busy),
           time_text(p.exposed), time_text(p.host_wait));
-  out.row("memory", "{:.1f} of {:.1f} GiB  {}  p(OOM) {}", p.peak.value() / kGiB,
-          p.capacity.value() / kGiB, out.terminal().gauge(p.peak / p.capacity, kMemoryGauge),
-          chance_text(p.p_oom));
+  out.row("memory", "{:.1f} of {:.1f} GiB  {}  p(OOM) {}", gib(p.peak), gib(p.capacity),
+          out.terminal().gauge(p.peak / p.capacity, kMemoryGauge), chance_text(p.p_oom));
   out.row("sources", "{:.0f} % of device time measured, {:.0f} % interpolated, {:.0f} % computed",
           100 * p.sources.exact_entries, 100 * p.sources.interpolated_entries,
           100 * p.sources.model);
@@ -71,11 +69,11 @@ void write_captured(TextReport& out, const CapturedAnswer& answer) {
   for (int i = 0; i < kMemoryCategoryCount; ++i) {
     const Bytes bytes = p.memory.by_category[static_cast<std::size_t>(i)];
     if (bytes > Bytes()) {
-      out.row(name_of(static_cast<MemoryCategory>(i)), "{:8.2f}", bytes.value() / kGiB);
+      out.row(name_of(static_cast<MemoryCategory>(i)), "{:8.2f}", gib(bytes));
     }
   }
-  out.row("context", "{:8.2f}", p.memory.context.value() / kGiB);
-  out.row("fragmentation", "{:8.2f}", p.memory.fragmentation.value() / kGiB);
+  out.row("context", "{:8.2f}", gib(p.memory.context));
+  out.row("fragmentation", "{:8.2f}", gib(p.memory.fragmentation));
   if (step.assumed.empty()) return;
   out.heading("ASSUMED");
   for (const auto& [line, what] : step.assumed) out.prose(fmt::format("{} ({})", what, line));

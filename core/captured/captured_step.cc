@@ -100,7 +100,7 @@ class Reader {
     return *found;
   }
   std::uint32_t index(const JsonValue& value, std::size_t size) {
-    if (size == 0) fail(value, "the number of a row is expected, but there are no rows");
+    if (size == 0) fail(value, "names a row of a list that is empty");
     return static_cast<std::uint32_t>(
         integer(value, 0, std::max<std::int64_t>(0, static_cast<std::int64_t>(size) - 1)));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "core/base/check.h"
 
@@ -192,6 +193,19 @@ GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_
     if (is_first && rank + shape.span() >= gpus_per_node) ++crossing;
   }
   placement.groups_per_node = std::max<std::int64_t>(1, crossing);
+  return placement;
+}
+
+GroupPlacement place_ranks(const std::vector<std::int64_t>& ranks, std::int64_t gpus_per_node) {
+  std::set<std::int64_t> nodes;
+  for (const std::int64_t rank : ranks) nodes.insert(rank / gpus_per_node);
+  GroupPlacement placement;
+  placement.ranks = std::max<std::int64_t>(1, std::ssize(ranks));
+  placement.nodes = std::max<std::int64_t>(1, std::ssize(nodes));
+  placement.ranks_per_node = (placement.ranks + placement.nodes - 1) / placement.nodes;
+  if (placement.nodes > 1) {
+    placement.groups_per_node = std::max<std::int64_t>(1, gpus_per_node / placement.ranks_per_node);
+  }
   return placement;
 }
 

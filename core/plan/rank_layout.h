@@ -52,6 +52,8 @@ struct GroupPlacement {
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };
 GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_per_node);
+// Places a group of these global ranks, and assumes that the other ranks form like groups.
+GroupPlacement place_ranks(const std::vector<std::int64_t>& ranks, std::int64_t gpus_per_node);
 // Places all ranks of one pipeline stage as one group.
 GroupPlacement place_replicas(const Plan& plan, std::int64_t gpus_per_node);
 

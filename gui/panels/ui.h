@@ -139,7 +139,8 @@ float plan_chip(const Ui& ui, ImVec2 at, Rgba color, const char* name, Align ali
 
 // Shows a message in the middle of an empty card: why it is empty, and what to do.
 void empty_state(const Ui& ui, Rect rect, const std::string& what, const std::string& remedy);
-// Draws why there is no plan yet: the search is running, or the plan table shows the reason.
+// Draws a text in the place of a missing plan: that the search is running, or that the plan table
+// shows why there is none.
 void no_plan_state(const Ui& ui, Rect rect);
 
 // Shows a message in the card of a plan that cannot run. The headline shows the reason.

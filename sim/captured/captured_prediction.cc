@@ -10,8 +10,12 @@
 #include <utility>
 
 #include "core/base/normal.h"
+#include "core/plan/rank_layout.h"
 #include "costs/collective_cost.h"
 #include "costs/op_cost.h"
+#include "lowering/passes/lowered_layer.h"
+#include "sim/memory/stage_memory.h"
+#include "sim/step/predict.h"
 #include "sim/step/usual_spreads.h"
 
 namespace tpsim {
@@ -21,19 +25,6 @@ constexpr double kRoughSpread = 0.5;  // of prices of other kernels than the pro
 // Root mean square of log(predicted / measured) of the 46 steps of docs/validation/captures.md, of
 // which the host times were fitted on half.
 constexpr double kCapturedSpread = 0.165;
-
-GroupPlacement place(const std::vector<std::int64_t>& ranks, std::int64_t node) {
-  std::set<std::int64_t> nodes;
-  for (const std::int64_t rank : ranks) nodes.insert(rank / node);
-  GroupPlacement placed;
-  placed.ranks = std::max<std::int64_t>(1, std::ssize(ranks));
-  placed.nodes = std::max<std::int64_t>(1, std::ssize(nodes));
-  placed.ranks_per_node = (placed.ranks + placed.nodes - 1) / placed.nodes;
-  if (placed.nodes > 1) {
-    placed.groups_per_node = std::max<std::int64_t>(1, node / placed.ranks_per_node);
-  }
-  return placed;
-}
 
 // "model.layers.*.mlp": layers of one list are added.
 std::string without_numbers(const std::string& module) {
@@ -74,10 +65,11 @@ class Walk {
         ops_(machine.profile),
         collectives_(machine.profile, machine.cluster) {
     for (const CapturedKernel& kernel : step.kernels) price(kernel);
+    for (const std::string& module : step.modules) modules_.push_back(without_numbers(module));
     const std::int64_t node = node_size(machine.cluster, step.world);
     for (const CapturedCollective& one : step.collectives) {
       wire_.push_back(collectives_.price(one.kind, Bytes(static_cast<double>(one.bytes)),
-                                         place(step.groups[one.group], node)));
+                                         place_ranks(step.groups[one.group], node)));
     }
   }
 
@@ -196,7 +188,7 @@ class Walk {
     const bool is_update = event.phase == CapturedPhase::kOptimizer;
     const WorkKind kind = is_update ? WorkKind::kOptimizer : priced.work.kind;
     add(by_kind_, std::string(name_of(kind)), priced.time);
-    add(by_module_, without_numbers(step_.modules[event.module]), priced.time);
+    add(by_module_, modules_[event.module], priced.time);
     made_.by_phase[static_cast<std::size_t>(event.phase)] += priced.time;
     if (priced.work.is_rough) add(rough_, step_.kernels[event.index].op, priced.time);
     if (runs_on_matrix_units(priced.work.record.key.kind)) {
@@ -211,18 +203,12 @@ class Walk {
   }
 
   // Memory.
-  MemoryCategory category_of(const CapturedStorage& storage) const {
-    return storage.category.value_or(MemoryCategory::kActivations);
-  }
-  double rounded(std::int64_t bytes) const {
-    const double unit = std::max(1.0, machine_.stack.memory.allocation_granularity.value());
-    return std::ceil(static_cast<double>(bytes) / unit) * unit;
-  }
   void allocate(std::uint32_t index, int sign) {
     const CapturedStorage& storage = step_.storages[index];
-    live_[static_cast<std::size_t>(category_of(storage))] += sign * rounded(storage.bytes);
-    double sum = 0;
-    for (const double bytes : live_) sum += bytes;
+    const MemoryCategory category = storage.category.value_or(MemoryCategory::kActivations);
+    live_[static_cast<std::size_t>(category)] +=
+        sign * allocated_bytes({{.bytes = storage.bytes}}, rounding_);
+    const double sum = total(live_);
     if (sum <= highest_) return;
     highest_ = sum;
     at_peak_ = live_;
@@ -231,25 +217,17 @@ class Walk {
     for (const std::uint32_t index : step_.live_at_start) allocate(index, 1);
   }
   void finish_memory() {
-    StageMemory& memory = made_.memory;
     const StackMemory& stack = machine_.stack.memory;
-    for (std::size_t i = 0; i < memory.by_category.size(); ++i) {
-      memory.by_category[i] = Bytes(at_peak_[i]);
-    }
-    const auto workspace = static_cast<std::size_t>(MemoryCategory::kWorkspace);
-    const auto buffers = static_cast<std::size_t>(MemoryCategory::kCommunication);
-    const auto activations = static_cast<std::size_t>(MemoryCategory::kActivations);
-    memory.by_category[workspace] += stack.library_workspace;
     std::set<std::uint32_t> groups;
     for (const CapturedCollective& one : step_.collectives) groups.insert(one.group);
-    memory.by_category[buffers] += static_cast<double>(groups.size()) * stack.collective_buffers;
-    memory.context = stack.context;
-    memory.fragmentation =
-        stack.fragmentation * (memory.by_category[activations] + memory.by_category[workspace]);
-    made_.peak = memory.total();
+    const MemoryOverheads overheads{
+        stack.library_workspace, static_cast<double>(groups.size()) * stack.collective_buffers, {}};
+    TensorPeak tensors;
+    tensors.highest = at_peak_;
+    made_.memory = stage_memory(stack, {}, overheads, {}, tensors);
+    made_.peak = made_.memory.total();
     made_.capacity = machine_.profile.device.memory;
-    made_.p_oom =
-        error_cdf((made_.peak - made_.capacity).value() / (stack.spread * made_.peak.value()));
+    made_.p_oom = probability_of_oom(stack, made_.capacity, made_.peak);
   }
 
   void finish_interval() {
@@ -283,12 +261,15 @@ class Walk {
   OpCostModel ops_;
   CollectiveCostModel collectives_;
   std::vector<Priced> kernels_;
-  std::vector<Seconds> wire_;  // of step_.collectives
+  std::vector<Seconds> wire_;         // of step_.collectives
+  std::vector<std::string> modules_;  // names without numbers
   Seconds host_, last_end_;
   std::map<std::int64_t, Point> ends_;  // by stream
   std::unordered_map<std::uint32_t, Point> marks_;
   std::map<std::string, CapturedTime> by_kind_, by_collective_, by_module_, rough_;
-  std::array<double, kMemoryCategoryCount + 1> live_{}, at_peak_{};
+  // Blocks as PyTorch counts its allocated bytes, without the rests of segments.
+  AllocationRounding rounding_{std::max(Bytes(1), machine_.stack.memory.allocation_granularity)};
+  BytesByCategory live_{}, at_peak_{};
   double highest_ = 0, rough_time_ = 0;
   CapturedPrediction made_;
 };

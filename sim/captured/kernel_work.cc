@@ -10,32 +10,16 @@ namespace tpsim {
 namespace {
 
 // Ops without operands that they read.
-constexpr std::array<std::string_view, 13> kWriteOnly = {
-    "zeros",      "ones",      "full",     "arange",    "zero_",    "fill_",        "ones_like",
-    "zeros_like", "new_zeros", "new_ones", "full_like", "new_full", "scalar_tensor"};
+constexpr auto kWriteOnly = words<13>(
+    "zeros ones full arange zero_ fill_ ones_like zeros_like new_zeros new_ones full_like new_full "
+    "scalar_tensor");
 // Ops that read as much of their first operand as they return.
-constexpr std::array<std::string_view, 6> kGathers = {"embedding", "index",         "index_select",
-                                                      "gather",    "slice_scatter", "take"};
+constexpr auto kGathers = words<6>("embedding index index_select gather slice_scatter take");
 // Words in names of ops that read whole rows or columns before they write.
-constexpr std::array<std::string_view, 19> kReductionWords = {"softmax",
-                                                              "norm",
-                                                              "sum",
-                                                              "mean",
-                                                              "loss",
-                                                              "topk",
-                                                              "sort",
-                                                              "max",
-                                                              "min",
-                                                              "cumsum",
-                                                              "argmax",
-                                                              "var",
-                                                              "embedding_dense_backward",
-                                                              "any",
-                                                              "all",
-                                                              "histc",
-                                                              "bincount",
-                                                              "nonzero",
-                                                              "unique"};
+constexpr auto kReductionWords = words<18>(
+    "softmax norm sum mean loss topk sort max min cumsum var embedding_dense_backward any all "
+    "histc "
+    "bincount nonzero unique");
 
 double bytes_of(const std::vector<CapturedTensor>& tensors) {
   double bytes = 0;
@@ -81,16 +65,14 @@ std::int64_t product_before(const CapturedTensor& tensor, std::size_t last) {
 // [k, t] times [t, n] for each expert's rows.
 KernelWork gemm(const CapturedTensor& a, const CapturedTensor& b, const CapturedTensor& out,
                 bool accumulates, bool grouped) {
-  const std::int64_t batch = product_before(out, 2);
+  std::int64_t groups = product_before(out, 2);
   std::int64_t m = extent(a, 2), n = extent(b, 1), k = extent(a, 1);
   KernelWork work(WorkKind::kGemm);
   OpRecord& record = work.record;
-  std::int64_t groups = batch;
   if (grouped && b.shape.size() == 3) {  // forward and dgrad
     groups = b.shape[0];
     m /= std::max<std::int64_t>(groups, 1);
   } else if (grouped) {  // wgrad
-    groups = batch;
     k /= std::max<std::int64_t>(groups, 1);
   }
   int variant = (by_columns(a) ? kTransposeA : 0) | (by_columns(b) ? kTransposeB : 0);
@@ -156,17 +138,14 @@ KernelWork work_of(const CapturedKernel& kernel) {
     return work;
   }
   if (!kernel.out.empty()) {
-    if ((name == "mm" || name == "bmm") && in.size() >= 2) {
-      return gemm(in[0], in[1], kernel.out[0], false, false);
+    const bool is_grouped = name == "_grouped_mm";
+    if ((name == "mm" || name == "bmm" || name == "_scaled_mm" || is_grouped) && in.size() >= 2) {
+      return gemm(in[0], in[1], kernel.out[0], false, is_grouped);
     }
     if ((name == "addmm" || name == "baddbmm" || name == "addmm_") && in.size() >= 3) {
       const bool adds_rows = in[0].shape.size() < 2;  // a bias
       return gemm(in[1], in[2], kernel.out[0], !adds_rows, false);
     }
-    if (name == "_grouped_mm" && in.size() >= 2)
-      return gemm(in[0], in[1], kernel.out[0], false, true);
-    if (name == "_scaled_mm" && in.size() >= 2)
-      return gemm(in[0], in[1], kernel.out[0], false, false);
     if (name.find("attention") != std::string_view::npos && in.size() >= 3) {
       const bool backward = name.find("backward") != std::string_view::npos;
       return attention(in[backward ? 1 : 0], in[backward ? 2 : 1], kernel, backward);

@@ -24,6 +24,7 @@ Error step_too_long(const Scenario& scenario);
 
 // Returns the probability that a plan with this predicted peak runs out of memory. The prediction
 // error has relative standard deviation stack.memory.spread and heavy tails (core/base/normal.h).
+double probability_of_oom(const StackMemory& stack, Bytes capacity, Bytes peak);
 double probability_of_oom(const Scenario& scenario, Bytes peak);
 // Returns the predicted peak at which this probability is `risk`, in (0, 1).
 Bytes peak_at_risk(const Scenario& scenario, double risk);

@@ -131,9 +131,12 @@ Bytes host_memory_of_node(const ClusterSpec& cluster, const Plan& plan, Bytes of
   return static_cast<double>(std::min(gpu_count(plan), host_size(cluster))) * of_rank;
 }
 
+double probability_of_oom(const StackMemory& stack, Bytes capacity, Bytes peak) {
+  return error_cdf((peak - capacity).value() / (stack.spread * peak.value()));
+}
+
 double probability_of_oom(const Scenario& scenario, Bytes peak) {
-  const double spread = scenario.stack.memory.spread * peak.value();
-  return error_cdf((peak - scenario.profile.device.memory).value() / spread);
+  return probability_of_oom(scenario.stack.memory, scenario.profile.device.memory, peak);
 }
 
 Bytes peak_at_risk(const Scenario& scenario, double risk) {

@@ -176,19 +176,29 @@ TEST_CASE("settings that are not given stay free in the search") {
   CHECK(nothing.error().where == "--gpus");
 }
 
+namespace {
+
+// The scenario and the plan that the options state, predicted.
+std::pair<NamedScenario, PlannedRun> planned(const Arguments& arguments) {
+  std::pair<NamedScenario, PlannedRun> both;
+  auto& [named, run] = both;
+  named = load_scenario(arguments, std::nullopt).value();
+  run.plan =
+      single_plan(arguments, named.scenario.model, std::nullopt, plan_defaults(named.scenario))
+          .value();
+  run.predicted = simulate(named.scenario, run.plan).value();
+  return both;
+}
+
+}  // namespace
+
 TEST_CASE("unstated inputs widen the interval, and stating them narrows it") {
   const auto predicted = [](std::vector<std::pair<Opt, std::string>> given) {
     given.insert(given.end(), {{Opt("--model"), "llama-2-7b"},
                                {opt_of(Setting::kTp), "2"},
                                {opt_of(Setting::kDp), "16"},
                                {opt_of(Setting::kGlobalBatch), "64"}});
-    const Arguments arguments = arguments_of(given);
-    NamedScenario named = load_scenario(arguments, std::nullopt).value();
-    PlannedRun run;
-    run.plan =
-        single_plan(arguments, named.scenario.model, std::nullopt, plan_defaults(named.scenario))
-            .value();
-    run.predicted = simulate(named.scenario, run.plan).value();
+    auto [named, run] = planned(arguments_of(given));
     REQUIRE(widen_intervals(named, std::span(&run, 1)).ok());
     return std::pair(named.assumed, run.predicted);
   };
@@ -219,13 +229,7 @@ TEST_CASE("an attention kernel and documents that are not stated are open inputs
                                                       {opt_of(Setting::kZero), "3"},
                                                       {opt_of(Setting::kRecompute), "full"}};
     if (*kernel != 0) given.emplace_back(opt_of(StackPart::kAttentionKernel), kernel);
-    const Arguments arguments = arguments_of(given);
-    NamedScenario named = load_scenario(arguments, std::nullopt).value();
-    PlannedRun run;
-    run.plan =
-        single_plan(arguments, named.scenario.model, std::nullopt, plan_defaults(named.scenario))
-            .value();
-    run.predicted = simulate(named.scenario, run.plan).value();
+    auto [named, run] = planned(arguments_of(given));
     const double own_low = run.predicted.step_low / run.predicted.step;
     REQUIRE(widen_intervals(named, std::span(&run, 1)).ok());
     std::string open;
