@@ -13,6 +13,20 @@ namespace {
 
 // Exponent 8 of the formula in the header: reduced clocks under load.
 constexpr double kPowerExponent = 8;
+// Whether clocks were read while the samples were timed.
+bool has_clocks(const Profile& profile) {
+  const RuntimeFacts& runtime = profile.runtime;
+  return runtime.sustained_mhz > 0 && runtime.burst_mhz > runtime.sustained_mhz;
+}
+
+// Returns the clock that GEMMs alone sustain, relative to the clock of short work. Samples of other
+// profiles than those of short bursts were timed at the clocks of training.
+double clock_of_gemms(const Profile& profile) {
+  if (!profile.burst_clocks) return 1;
+  const RuntimeFacts& runtime = profile.runtime;
+  return has_clocks(profile) ? runtime.sustained_mhz / runtime.burst_mhz
+                             : profile.model.sustained_clock;
+}
 
 // fp16 and bf16 have the same rates and sizes, so both share one key.
 OpKey canonical(OpKey key) {
@@ -36,14 +50,19 @@ std::vector<OpSample> memory_bound_samples(std::vector<OpSample> samples) {
 
 }  // namespace
 
-OpCostModel::OpCostModel(const Profile& profile, Fp32Matmul fp32)
+OpCostModel::OpCostModel(const Profile& profile, Fp32Matmul fp32, double site_clock)
     : source_(fmt::format("profile {}, {}", profile.name, profile.source)),
       device_(profile.device),
       model_(profile.model),
       burst_clocks_(profile.burst_clocks),
+      has_clocks_(has_clocks(profile)),
+      gemm_clock_(std::min(1.0, site_clock * clock_of_gemms(profile))),
       matmul_(profile, fp32 == Fp32Matmul::kTf32),
       flash_(profile),
       kernels_(memory_bound_samples(profile.ops)) {
+  for (double* clock : {&model_.sustained_clock, &model_.narrow_sustained_clock}) {
+    *clock = std::min(1.0, site_clock * *clock);
+  }
   exact_.reserve(profile.ops.size());
   for (const OpSample& sample : profile.ops) exact_.emplace(canonical(sample.key), sample.median);
   for (const OpSample& sample : profile.sustained) {
@@ -52,11 +71,26 @@ OpCostModel::OpCostModel(const Profile& profile, Fp32Matmul fp32)
 }
 
 OpPrice OpCostModel::price(const OpRecord& op) const {
-  const auto measured = sustained_.find(canonical(op.key));
-  if (measured != sustained_.end()) return {measured->second, PriceSource::kExact};
   OpPrice price = burst_price(op);
-  // Memory-bound kernels draw too little power for the GPU to reduce its clocks.
-  if (burst_clocks_ && runs_on_matrix_units(op.key.kind)) price.time *= slowdown(op, price.time);
+  const auto measured = sustained_.find(canonical(op.key));
+  const bool is_measured = measured != sustained_.end();
+  if (is_measured) price.source = PriceSource::kExact;
+  if (op.key.kind == OpKind::kMatmul) {
+    const Seconds burst = price.time;
+    price.clock = clock_alone(op);
+    price.drop = 1 - price.clock;
+    price.time = is_measured ? measured->second : slowdown(op, burst) * burst;
+    // Sustained clocks of published profiles were chosen from whole steps, so GEMMs of a step are
+    // not faster.
+    price.least = has_clocks_ ? std::min(price.time, burst) : price.time;
+    return price;
+  }
+  if (is_measured) price.time = measured->second;
+  price.least = price.time;
+  if (is_flash(op.key.kind)) {
+    price.clock = 1;
+    price.drop = kAttentionPower * (1 - gemm_clock_);
+  }
   return price;
 }
 
@@ -136,7 +170,18 @@ bool OpCostModel::has_narrow_clock(const OpRecord& op) const {
   return is_narrow(op.key.dtype) && model_.narrow_sustained_clock > 0;
 }
 
+double OpCostModel::lowest_clock() const {
+  if (!burst_clocks_ || model_.narrow_sustained_clock <= 0) return gemm_clock_;
+  return std::min(gemm_clock_, model_.narrow_sustained_clock);
+}
+
+double OpCostModel::clock_alone(const OpRecord& op) const {
+  if (!burst_clocks_) return 1;
+  return has_narrow_clock(op) ? model_.narrow_sustained_clock : gemm_clock_;
+}
+
 double OpCostModel::slowdown(const OpRecord& op, Seconds burst) const {
+  if (!burst_clocks_) return 1;
   const FlopsPerSecond peak =
       is_narrow(op.key.dtype) ? matrix_peak(device_, op.key.dtype) : device_.matmul_peak;
   const Seconds at_full_rate = Flops(op.flops) / (model_.matmul_efficiency * peak);
@@ -148,7 +193,7 @@ double OpCostModel::slowdown(const OpRecord& op, Seconds burst) const {
   return std::pow(1 + std::pow(u, kPowerExponent) * limit, 1 / kPowerExponent);
 }
 
-std::string OpCostModel::explain(const OpRecord& op) const {
+std::string OpCostModel::explain(const OpRecord& op, double clock) const {
   const OpPrice paid = price(op);
   const OpPrice burst = burst_price(op);
   std::string how;
@@ -171,7 +216,7 @@ std::string OpCostModel::explain(const OpRecord& op) const {
   } else {
     how = explain_kernel(op);
   }
-  std::string text = fmt::format("{}: {} ({}) = {}", to_string(op.key), to_string(paid.time),
+  std::string text = fmt::format("{}: {} ({}) = {}", to_string(op.key), to_string(paid.at(clock)),
                                  name_of(paid.source), how);
   if (sustained_.contains(canonical(op.key))) {
     text += fmt::format(", {} at sustained clocks", to_string(paid.time));
@@ -180,6 +225,10 @@ std::string OpCostModel::explain(const OpRecord& op) const {
         fmt::format(", x {:.3f} from burst to sustained clocks ({} {:.2f})", paid.time / burst.time,
                     has_narrow_clock(op) ? "narrow_sustained_clock" : "sustained_clock",
                     has_narrow_clock(op) ? model_.narrow_sustained_clock : model_.sustained_clock);
+  }
+  if (paid.time > Seconds() && paid.at(clock) != paid.time) {
+    text +=
+        fmt::format(", x {:.3f} at the step's clock of {:.2f}", paid.at(clock) / paid.time, clock);
   }
   return text + "; " + (paid.source == PriceSource::kModel ? model_.source : source_);
 }

@@ -6,17 +6,40 @@
 
 namespace tpsim::app {
 
+namespace {
+
+// Returns the clock of the rank's step: all its ops and collectives, without waits for other ranks.
+double clock_of(const LayerPricer& pricer, const Plan& plan, const RankTrace& trace) {
+  const double lowest = pricer.ops().lowest_clock();
+  StepClock clock;
+  Seconds whole;
+  for (std::size_t i = trace.step; i < trace.program.events.size(); ++i) {
+    const ProgramEvent& event = trace.program.events[i];
+    if (event.kind == ProgramEvent::Kind::kOp) {
+      const OpPrice price = pricer.ops().price(trace.program.ops[event.index]);
+      clock.add(price, 1);
+      whole += price.at(lowest);
+    } else if (event.kind == ProgramEvent::Kind::kCollective) {
+      whole += pricer.collective({trace.program.collectives[event.index]}, plan);
+    }
+  }
+  return clock.solve(whole, lowest);
+}
+
+}  // namespace
+
 StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int64_t rank) {
   const Scenario& scenario = pricer.scenario();
   const RankTrace trace = trace_rank(scenario.model, plan, scenario.stack.training, rank);
   const HostCost& host = scenario.stack.host;
   const bool one_queue = !scenario.profile.device.asynchronous;
+  const double clock = clock_of(pricer, plan, trace);
   StepTimesSum sum;
   for (std::size_t i = trace.step; i < trace.program.events.size(); ++i) {
     const ProgramEvent& event = trace.program.events[i];
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
-      const Seconds run = pricer.ops().price(op).time;
+      const Seconds run = pricer.ops().price(op).at(clock);
       // If the device is synchronous, host and device time add up; else the larger of both counts.
       sum.add(op, one_queue ? host.per_op + run : std::max(host.per_op, run));
     } else if (event.kind == ProgramEvent::Kind::kCollective) {

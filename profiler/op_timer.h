@@ -25,7 +25,8 @@ struct OpTimerSettings {
   std::size_t least_samples = 9;
   // Warm-up of sustained_times(), longer than the second over which NVML averages power.
   Seconds soak = Seconds(1.5);
-  // Called while the device is busy. `soaked`: the warm-up is complete. May be empty.
+  // Called while the device is busy, except in a warm-up. `soaked`: the warm-up is complete. May be
+  // empty.
   std::function<void(bool soaked)> at_work;
 };
 

@@ -70,14 +70,14 @@ std::string without_source(std::string how, const Profile& profile) {
   return how;
 }
 
-void add_op(WorkList& list, const LayerPricer& pricer, const LoweredOp& op) {
+void add_op(WorkList& list, LayerPricer& pricer, const LoweredOp& op, double clock) {
   const double factor = pricer.time_factor(op);
-  std::string how = without_source(pricer.ops().explain(op), pricer.scenario().profile);
+  std::string how = without_source(pricer.ops().explain(op, clock), pricer.scenario().profile);
   const std::string pass = name_of_pass(op);
   if (!pass.empty()) how = pass + ": " + how;
   const double of_call = factor / std::min(1.0, op.repeats);  // below 1: passes of attention
   if (of_call != 1) how += fmt::format("; x {:.2f} in this stack", of_call);
-  list.add(op.label, std::move(how), factor * pricer.ops().price(op).time);
+  list.add(op.label, std::move(how), factor * pricer.op_price(op).at(clock));
 }
 
 void add_collective(WorkList& list, const LayerPricer& pricer, const LoweredCollective& record,
@@ -97,11 +97,12 @@ void add_collective(WorkList& list, const LayerPricer& pricer, const LoweredColl
 
 std::vector<TopOp> top_ops(LayerPricer& pricer, const Plan& plan, std::size_t most) {
   const LoweredLayer layer = pricer.layer_program(LayerKind::kBlock, plan);
+  const double clock = pricer.layer(LayerKind::kBlock, plan).clock;
   WorkList list;
   for (const LoweredPhase& phase : layer.phases) {
     for (const LoweredEvent& event : phase.events) {
       if (event.kind == LoweredEvent::Kind::kOp) {
-        add_op(list, pricer, layer.ops[event.index]);
+        add_op(list, pricer, layer.ops[event.index], clock);
       } else if (event.kind == LoweredEvent::Kind::kCollective ||
                  event.kind == LoweredEvent::Kind::kStart) {
         add_collective(list, pricer, layer.collectives[event.index], plan);

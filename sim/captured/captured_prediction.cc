@@ -59,10 +59,13 @@ std::vector<CapturedTime> sorted(const std::map<std::string, CapturedTime>& rows
 // Walks the events in the order in which the host issues them.
 class Walk {
  public:
-  Walk(const CapturedStep& step, const CapturedMachine& machine)
+  // `clock`: of the GPU, relative to its clock in short work.
+  Walk(const CapturedStep& step, const CapturedMachine& machine, const OpCostModel& ops,
+       double clock)
       : step_(step),
         machine_(machine),
-        ops_(machine.profile),
+        ops_(ops),
+        clock_(clock),
         collectives_(machine.profile, machine.cluster) {
     for (const CapturedKernel& kernel : step.kernels) price(kernel);
     for (const std::string& module : step.modules) modules_.push_back(without_numbers(module));
@@ -88,14 +91,17 @@ class Walk {
     made_.rough = sorted(rough_);
     finish_memory();
     finish_interval();
-    return std::move(made_);
+    return made_;
   }
+  // Returns the clock that follows from the ops of run(). `step`: its time.
+  double clock_of_step(Seconds step) const { return clocked_.solve(step, clock_); }
 
  private:
   struct Priced {
     KernelWork work;
-    Seconds time;
-    PriceSource source = PriceSource::kModel;
+    OpPrice price = {};
+    double factor = 1;
+    Seconds time = {};  // factor x price at the step's clock
   };
   // A point in time, and whether a collective is the reason for it.
   struct Point {
@@ -104,22 +110,22 @@ class Walk {
   };
 
   void price(const CapturedKernel& kernel) {
-    Priced priced{work_of(kernel), {}};
+    Priced priced{work_of(kernel)};
     if (priced.work.kind == WorkKind::kHostCopy) {
       const HostSpec& host = machine_.cluster.host;
-      priced.time = machine_.profile.model.kernel_latency +
-                    Bytes(priced.work.record.bytes) / (host.link_efficiency * host.link);
+      priced.price.least = machine_.profile.model.kernel_latency +
+                           Bytes(priced.work.record.bytes) / (host.link_efficiency * host.link);
     } else {
-      const OpPrice price = ops_.price(priced.work.record);
-      priced.time = priced.work.times * price.time;
+      priced.price = ops_.price(priced.work.record);
+      priced.factor = priced.work.times;
       if (priced.work.kind == WorkKind::kAttention) {
         const bool is_cudnn = kernel.op.find("cudnn") != std::string::npos;
-        priced.time *=
-            1 / ops_.attention_speed(is_cudnn ? AttentionKernel::kCudnn : AttentionKernel::kFlash2);
+        priced.factor /=
+            ops_.attention_speed(is_cudnn ? AttentionKernel::kCudnn : AttentionKernel::kFlash2);
       }
-      priced.source = price.source;
     }
-    kernels_.push_back(priced);
+    priced.time = priced.factor * priced.price.at(clock_);
+    kernels_.push_back(std::move(priced));
   }
 
   void visit(const CapturedEvent& event) {
@@ -174,6 +180,7 @@ class Walk {
     if (priced.work.kind == WorkKind::kHostCopy && step_.kernels[event.index].copies_to_host) {
       host_ = std::max(host_, end.time);  // .item() and .cpu() wait
     }
+    clocked_.add(priced.price, priced.factor);
     account(event, priced);
   }
 
@@ -194,9 +201,9 @@ class Walk {
     if (runs_on_matrix_units(priced.work.record.key.kind)) {
       made_.flops += priced.work.times * priced.work.record.flops;
     }
-    double& share = priced.work.is_rough                   ? rough_time_
-                    : priced.source == PriceSource::kExact ? made_.sources.exact_entries
-                    : priced.source == PriceSource::kInterpolated
+    double& share = priced.work.is_rough                         ? rough_time_
+                    : priced.price.source == PriceSource::kExact ? made_.sources.exact_entries
+                    : priced.price.source == PriceSource::kInterpolated
                         ? made_.sources.interpolated_entries
                         : made_.sources.model;
     share += priced.time.value();
@@ -258,7 +265,9 @@ class Walk {
 
   const CapturedStep& step_;
   const CapturedMachine& machine_;
-  OpCostModel ops_;
+  const OpCostModel& ops_;
+  double clock_;
+  StepClock clocked_;
   CollectiveCostModel collectives_;
   std::vector<Priced> kernels_;
   std::vector<Seconds> wire_;         // of step_.collectives
@@ -284,7 +293,10 @@ Result<CapturedPrediction> predict_captured(const CapturedStep& step,
                                  machine.cluster.name, gpus),
                      "--cluster");
   }
-  return Walk(step, machine).run();
+  const OpCostModel ops(machine.profile, Fp32Matmul::kIeee, machine.cluster.gpu_clock);
+  Walk slow(step, machine, ops, ops.lowest_clock());
+  const Seconds longest = slow.run().step;
+  return Walk(step, machine, ops, slow.clock_of_step(longest)).run();
 }
 
 }  // namespace tpsim

@@ -18,7 +18,9 @@ PhaseCost then(const PhaseCost& first, const PhaseCost& second);
 PhaseCost repeat(const PhaseCost& once, std::int64_t n);
 
 // Costs of a layer for one micro-batch.
-using LayerCost = LayerTasks<PhaseCost>;
+struct LayerCost : LayerTasks<PhaseCost> {
+  double clock = 1;  // of the GPU, relative to its clock in short work (costs/step_clock.h)
+};
 
 // Memory of a layer, known from the trace without pricing.
 struct LayerMemory : LayerTasks<MemoryChange> {

@@ -50,15 +50,6 @@ TrainingOptions traced_options(const Scenario& scenario, const Plan& plan) {
   return options;
 }
 
-// Multiplies the sustained clocks of the profile by the GPU clock of the cluster.
-Scenario at_site_clock(Scenario scenario) {
-  scenario.profile.model.sustained_clock =
-      std::min(1.0, scenario.cluster.gpu_clock * scenario.profile.model.sustained_clock);
-  scenario.profile.model.narrow_sustained_clock =
-      std::min(1.0, scenario.cluster.gpu_clock * scenario.profile.model.narrow_sustained_clock);
-  return scenario;
-}
-
 // Drops the fields for the placement of data-parallel ranks, if the layer's ZeRO stage is 0.
 LayerKey without_replicas(LayerKey key) {
   if (key.zero != 0) return key;
@@ -90,10 +81,10 @@ HostDeviceTime launch(const Scenario& scenario, Seconds issue, Seconds run) {
 }
 
 PriceLists::PriceLists(const Scenario& s, std::shared_ptr<const OpCostModel> shared_ops)
-    : scenario(at_site_clock(resolved(s))),
-      ops(shared_ops
-              ? std::move(shared_ops)
-              : std::make_shared<const OpCostModel>(scenario.profile, fp32_matmul(scenario.stack))),
+    : scenario(resolved(s)),
+      ops(shared_ops ? std::move(shared_ops)
+                     : std::make_shared<const OpCostModel>(
+                           scenario.profile, fp32_matmul(scenario.stack), s.cluster.gpu_clock)),
       collectives(s.profile, s.cluster) {}
 
 LayerPricer::LayerPricer(const Scenario& scenario)

@@ -82,8 +82,11 @@ class LayerPricer {
   // Returns the device time of an op's kernels divided by the time of the profile's kernel, without
   // the floor of launch latencies and without the load of the busiest rank.
   double time_factor(const LoweredOp& op) const;
-  // Returns the device time of all kernels of an op on a rank with the mean number of tokens.
-  OpPrice kernel_price(const LoweredOp& op);
+  // Returns the price of one kernel of the profile's kind.
+  OpPrice op_price(const OpRecord& op);
+  // Returns the device time of all kernels of an op at the clock of its layer, on a rank with the
+  // mean number of tokens.
+  OpPrice kernel_price(const LoweredOp& op, double clock);
   Seconds copy_time(const LoweredCopy& copy) const;
   // Returns the time of an op at the end of a step.
   Seconds end_op_time(const LoweredOp& op, const Plan& plan);
@@ -108,8 +111,8 @@ class LayerPricer {
   LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const Plan& plan, std::int64_t block);
-  OpPrice op_price(const OpRecord& op);
-  PhaseCost price_phase(const LoweredLayer& layer, Phase which, const Plan& plan);
+  LayerCost price_layer(const LoweredLayer& layer, const Plan& plan, double clock,
+                        StepClock* clocked);
   LayerCost price_layer(const LoweredLayer& layer, const Plan& plan);
   // Returns the time of memory-bound kernels that read and write `moved` bytes in total.
   Seconds streaming_time(Bytes moved) const;

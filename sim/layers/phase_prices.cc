@@ -25,9 +25,9 @@ OpPrice LayerPricer::op_price(const OpRecord& op) {
   return op_prices_.emplace(priced, ops().price(op)).first->second;
 }
 
-OpPrice LayerPricer::kernel_price(const LoweredOp& op) {
+OpPrice LayerPricer::kernel_price(const LoweredOp& op, double clock) {
   OpPrice price = op_price(op);
-  price.time = time_factor(op) * price.time;
+  price.time = time_factor(op) * price.at(clock);
   // Kernels over few elements are bound by latency, so many launches take at least their latencies.
   // GEMMs of experts are launched side by side.
   if (op.traffic == 1 && op.launches > 1 && op.label.part != ModelPart::kExperts) {
@@ -50,10 +50,13 @@ namespace {
 // device waits for the host.
 class PhaseWalk {
  public:
-  PhaseWalk(LayerPricer& pricer, const LoweredLayer& layer, const Plan& plan)
+  PhaseWalk(LayerPricer& pricer, const LoweredLayer& layer, const Plan& plan, double clock,
+            StepClock* clocked)
       : pricer_(pricer),
         layer_(layer),
         plan_(plan),
+        clock_(clock),
+        clocked_(clocked),
         from_device_(pricer.scenario().stack.overlap_slowdown),
         from_host_(from_device_) {}
 
@@ -103,7 +106,8 @@ class PhaseWalk {
   }
 
   void price(const LoweredOp& op) {
-    const OpPrice price = pricer_.kernel_price(op);
+    const OpPrice price = pricer_.kernel_price(op, clock_);
+    if (clocked_ != nullptr) clocked_->add(pricer_.op_price(op), op.load * pricer_.time_factor(op));
     cost_.work[work_term(op)] += price.time;
     cost_.work[StepTerm::kImbalance] += (op.load - 1) * price.time;
     cost_.by_source[price.source] += op.load * price.time;
@@ -162,24 +166,37 @@ class PhaseWalk {
   LayerPricer& pricer_;
   const LoweredLayer& layer_;
   const Plan& plan_;
+  double clock_;
+  StepClock* clocked_;  // null: the clock is known
   StreamClocks from_device_, from_host_;
   PhaseCost cost_;
 };
 
 }  // namespace
 
-PhaseCost LayerPricer::price_phase(const LoweredLayer& layer, Phase which, const Plan& plan) {
-  return PhaseWalk(*this, layer, plan).price(layer.phase(which));
-}
-
-LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const Plan& plan) {
-  const auto priced = [&](Phase phase) { return price_phase(layer, phase, plan); };
+LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const Plan& plan, double clock,
+                                   StepClock* clocked) {
+  const auto priced = [&](Phase phase) {
+    return PhaseWalk(*this, layer, plan, clock, clocked).price(layer.phase(phase));
+  };
   LayerCost cost;
+  cost.clock = clock;
   cost[TaskKind::kForward] = priced(Phase::kForward);
   cost[TaskKind::kBackward] = then(priced(Phase::kRecompute), priced(Phase::kBackward));
   cost[TaskKind::kWeightGradient] = priced(Phase::kWeightGradient);
   cost.accumulate = priced(Phase::kAccumulate);
   return cost;
+}
+
+// The clock follows from the layer's forward and backward.
+LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const Plan& plan) {
+  const double lowest = ops().lowest_clock();
+  if (lowest == 1) return price_layer(layer, plan, 1, nullptr);
+  StepClock clock;
+  const LayerCost slow = price_layer(layer, plan, lowest, &clock);
+  Seconds whole;
+  for (const PhaseCost& task : slow) whole += task.time.device;
+  return price_layer(layer, plan, clock.solve(whole, lowest), nullptr);
 }
 
 }  // namespace tpsim

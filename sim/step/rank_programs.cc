@@ -17,15 +17,15 @@ ProgramPart part_of(LayerKind kind) {
   return ProgramPart::kBlock;
 }
 
-// `is_step_end`: whether the event runs once per step.
+// `is_step_end`: whether the event runs once per step. `clock`: of the layer.
 IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& layer,
-                   const LoweredEvent& event, bool is_step_end) {
+                   const LoweredEvent& event, bool is_step_end, double clock) {
   using Kind = LoweredEvent::Kind;
   switch (event.kind) {
     case Kind::kOp: {
       const LoweredOp& op = layer.ops[event.index];
       if (is_step_end) return {op, Stream::kCompute, pricer.end_op_time(op, plan)};
-      const OpPrice price = pricer.kernel_price(op);
+      const OpPrice price = pricer.kernel_price(op, clock);
       return {op, Stream::kCompute, op.load * price.time, name_of(price.source)};
     }
     case Kind::kStart:
@@ -68,14 +68,15 @@ std::vector<const char*> ops_until(const LoweredLayer& layer, const LoweredPhase
   return labels;
 }
 
-void add_phases(PartProgram& part, LayerPricer& pricer, const Plan& plan,
-                const LoweredLayer& layer) {
+void add_phases(PartProgram& part, LayerPricer& pricer, const Plan& plan, const LoweredLayer& layer,
+                double clock = 1) {
   for (const Phase phase : all_of<Phase>()) {
     std::vector<IssuedEvent> events;
     const LoweredPhase& lowered = layer.phase(phase);
     for (std::size_t i = 0; i < lowered.events.size(); ++i) {
       const LoweredEvent& event = lowered.events[i];
-      events.push_back(issued(pricer, plan, layer, event, phase >= Phase::kClearGradients));
+      const bool is_step_end = phase >= Phase::kClearGradients;
+      events.push_back(issued(pricer, plan, layer, event, is_step_end, clock));
       IssuedEvent& last = events.back();
       const auto call = static_cast<std::int64_t>(event.index) + 1;
       if (event.kind == LoweredEvent::Kind::kStart) last.call = call;
@@ -92,7 +93,8 @@ void add_phases(PartProgram& part, LayerPricer& pricer, const Plan& plan,
 PartProgram layer_part(LayerPricer& pricer, const Plan& plan, LayerKind kind, std::int64_t block,
                        const PassChoice& choice) {
   PartProgram part{.part = part_of(kind), .block = block};
-  add_phases(part, pricer, plan, pricer.layer_program(kind, plan, block, choice));
+  add_phases(part, pricer, plan, pricer.layer_program(kind, plan, block, choice),
+             pricer.layer(kind, plan, block).clock);
   add_phases(part, pricer, plan, pricer.step_end_program(kind, plan, block, choice));
   return part;
 }
@@ -122,7 +124,8 @@ PartProgram transfer_part(LayerPricer& pricer, const Plan& plan) {
 PartProgram micro_batch_program(LayerPricer& pricer, const Plan& plan, LayerKind kind,
                                 std::int64_t block) {
   PartProgram part{.part = part_of(kind), .block = block};
-  add_phases(part, pricer, plan, pricer.layer_program(kind, plan, block));
+  add_phases(part, pricer, plan, pricer.layer_program(kind, plan, block),
+             pricer.layer(kind, plan, block).clock);
   return part;
 }
 

@@ -171,19 +171,19 @@ TEST_CASE("a time measured at sustained clocks is not corrected") {
   CHECK(seconds(profile, op) > 100e-6);
   profile.sustained = {{op.key, Seconds(103e-6)}};
   CHECK(seconds(profile, op) == Approx(103e-6));
-  CHECK_THAT(OpCostModel(profile).explain(op), Catch::Contains("at sustained clocks"));
+  CHECK_THAT(OpCostModel(profile).explain(op, 1), Catch::Contains("at sustained clocks"));
 }
 
 TEST_CASE("an explanation names the price, its origin and the source of its constants") {
   Profile profile = with_samples({{product(512, 512, 512), Seconds(7e-6)}});
   profile.model.source = "a datasheet";
   const OpCostModel model(profile);
-  CHECK_THAT(model.explain(product(512, 512, 512)),
+  CHECK_THAT(model.explain(product(512, 512, 512), 1),
              Catch::Contains("exact") && Catch::Contains("tests"));
-  CHECK_THAT(model.explain(elementwise(1000)), Catch::Contains("model") &&
-                                                   Catch::Contains("a datasheet") &&
-                                                   Catch::Contains("latency"));
-  CHECK_THAT(model.explain(product(100, 100, 107)), Catch::Contains("16 bytes"));
+  CHECK_THAT(model.explain(elementwise(1000), 1), Catch::Contains("model") &&
+                                                      Catch::Contains("a datasheet") &&
+                                                      Catch::Contains("latency"));
+  CHECK_THAT(model.explain(product(100, 100, 107), 1), Catch::Contains("16 bytes"));
 }
 
 }  // namespace
@@ -208,7 +208,7 @@ TEST_CASE("the FLOPs of a scan follow from its chunks and states, and halve with
       CHECK(part.bytes == Approx(all.bytes / 2));
       CHECK(prices.price(part).time < prices.price(all).time);
       CHECK(prices.price(all).time < 2 * prices.price(part).time);
-      CHECK_THAT(prices.explain(all), Catch::Contains("kernels, each latency"));
+      CHECK_THAT(prices.explain(all, 1), Catch::Contains("kernels, each latency"));
     }
   }
 }

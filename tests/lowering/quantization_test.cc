@@ -122,11 +122,11 @@ TEST_CASE("a slower measurement with fewer bits is used, with a note") {
   Profile profile = *catalogue().load_profile("h100-sxm");
   profile.burst_clocks = false;
   const OpRecord op = product(DType::kFloat8, 4104, 4104, 4104);
-  CHECK(OpCostModel(profile).explain(op).find("though") == std::string::npos);
+  CHECK(OpCostModel(profile).explain(op, 1).find("though") == std::string::npos);
   profile.ops.push_back({op.key, Seconds(1)});
   const OpCostModel model(profile);
   CHECK(model.price(op).time == Seconds(1));
-  CHECK_THAT(model.explain(op), Catch::Contains("although bf16 takes"));
+  CHECK_THAT(model.explain(op, 1), Catch::Contains("although bf16 takes"));
 }
 
 TEST_CASE("8-bit GEMMs with sums outside the tensor cores are slower, but faster than 16 bits") {

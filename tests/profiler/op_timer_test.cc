@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <set>
+#include <map>
 
 #include "ranks/modelled/modelled_world.h"
 #include "tests/kernels/clock_device.h"
@@ -85,7 +85,7 @@ TEST_CASE("the device is delayed until the host has issued a sample, outside the
   for (const double seconds : times) CHECK(seconds == Approx(1e-6));
 }
 
-TEST_CASE("sustained times are measured after the warm-up, and at_work is called in both phases") {
+TEST_CASE("sustained times are measured after the warm-up, in which at_work is not called") {
   Bench bench;
   // The device slows by a quarter after 1.2 s of work.
   double worked = 0;
@@ -94,16 +94,18 @@ TEST_CASE("sustained times are measured after the warm-up, and at_work is called
     worked += 1e-9 * static_cast<double>(nanoseconds);
     return nanoseconds;
   };
-  std::set<bool> heard;
-  bench.settings.at_work = [&](bool soaked) { heard.insert(soaked); };
+  std::map<bool, int> heard;
+  bench.settings.at_work = [&](bool soaked) { ++heard[soaked]; };
   const OpTimerSettings settings = bench.settings;
   OpTimer timer(bench.device, bench.meter, bench.barrier, settings);
   for (const double seconds : timer.times(kFillKey)) CHECK(seconds == Approx(1e-3));
-  CHECK(heard == std::set<bool>{false});
+  CHECK(heard[true] == 0);
+  const int before = heard[false];
   const std::vector<double> hot = timer.sustained_times(kFillKey);
   CHECK(hot.size() == settings.least_samples);
   for (const double seconds : hot) CHECK(seconds == Approx(1.25e-3));
-  CHECK(heard.size() == 2);
+  CHECK(heard[true] > 0);
+  CHECK(heard[false] - before < 100);  // samples of the warm-up: 150
 }
 
 TEST_CASE("delays at sustained clocks are short, so that the device stays busy") {
