@@ -1,19 +1,15 @@
 #include "cli/commands/call.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <exception>
 #include <stdexcept>
 #include <utility>
 
+#include "app/reports/brief.h"
 #include "app/reports/error_json.h"
+#include "cli/commands/request_lines.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"
@@ -26,9 +22,9 @@ constexpr const char* kWhere = "request";
 // A request: values of options by keyword.
 struct CallRequest {
   std::string call;
-  JsonValue::Object options;        // {"micro_batch": [1, 2]}; or as on the command line, "1,2"
-  std::optional<JsonValue> plan;    // a plan file
-  std::optional<std::string> path;  // path of the file to read
+  JsonValue::Object options;       // {"micro_batch": [1, 2]}; or as on the command line, "1,2"
+  std::optional<JsonValue> plan;   // a plan file
+  std::vector<std::string> paths;  // of the files to read
 };
 
 struct CallAnswer {
@@ -39,6 +35,15 @@ struct CallAnswer {
 Result<std::string> member_text(const JsonMember& member) {
   if (const auto* text = member.value.as<std::string>()) return *text;
   return bad_input(fmt::format("'{}' is {}, not text", member.key, kind_of(member.value)), kWhere);
+}
+
+Result<std::vector<std::string>> member_texts(const JsonMember& member) {
+  const auto* list = member.value.as<JsonValue::Array>();
+  std::vector<std::string> texts;
+  for (const JsonValue& one : list != nullptr ? *list : JsonValue::Array{member.value}) {
+    TPSIM_TRY(texts.emplace_back(), member_text({member.key, one}));
+  }
+  return texts;
 }
 
 Result<OptionValue> value_of(const JsonMember& member) {
@@ -107,9 +112,11 @@ Result<CallRequest> request_of(const JsonValue& document) {
       }
       request.options = *options;
     }
-    if (name == "call" || name == "path") {
-      TPSIM_TRY(std::string text, member_text(member));
-      (name == "call" ? request.call : request.path.emplace()) = std::move(text);
+    if (name == "call") {
+      TPSIM_TRY(request.call, member_text(member));
+    }
+    if (name == "path") {
+      TPSIM_TRY(request.paths, member_texts(member));
     }
     if (name == "plan") {
       const auto* text = member.value.as<std::string>();
@@ -126,7 +133,8 @@ Status check_input(const CallRow& row, std::string_view key, CallRow::Input want
   if (is_given && wanted == CallRow::Input::kNone) {
     return bad_input(fmt::format("does not accept '{}'", key), std::string(row.name));
   }
-  if (!is_given && wanted == CallRow::Input::kNeeds) {
+  const bool is_needed = wanted == CallRow::Input::kNeeds || wanted == CallRow::Input::kNeedsSome;
+  if (!is_given && is_needed) {
     return bad_input(fmt::format("needs a '{}'", key), std::string(row.name));
   }
   return Ok{};
@@ -135,12 +143,16 @@ Status check_input(const CallRow& row, std::string_view key, CallRow::Input want
 Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
   Arguments arguments;
   if (row.command) arguments.command = *row.command;
-  arguments.positional = request.path.value_or("");
+  if (!request.paths.empty()) {
+    arguments.positional = request.paths.front();
+    arguments.more.assign(request.paths.begin() + 1, request.paths.end());
+  }
   const auto is_stream = [](const JsonMember& member) {
     const auto* text = member.value.as<std::string>();
     return text != nullptr && *text == "-";
   };
-  if (arguments.positional == "-" ||
+  const auto names_stream = [](const std::string& path) { return path == "-"; };
+  if (std::any_of(request.paths.begin(), request.paths.end(), names_stream) ||
       std::any_of(request.options.begin(), request.options.end(), is_stream)) {
     return bad_input("'-' is standard input, which carries the requests", std::string(row.name),
                      "write the input to a file");
@@ -170,14 +182,17 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
   return arguments;
 }
 
-Result<CallAnswer> answer_of(std::string_view text, const std::function<void(double)>& progress) {
-  TPSIM_TRY(const JsonValue document, parse_json(text, kWhere));
+Result<CallAnswer> answer_of(const JsonValue& document,
+                             const std::function<void(double)>& progress) {
   TPSIM_TRY(const CallRequest request, request_of(document));
   TPSIM_TRY(const std::size_t index,
             choose("call", request.call, texts_of(call_rows(), &CallRow::name)));
   const CallRow& row = call_rows()[index];
   TPSIM_TRY_STATUS(check_input(row, "plan", row.plan, request.plan.has_value()));
-  TPSIM_TRY_STATUS(check_input(row, "path", row.path, request.path.has_value()));
+  TPSIM_TRY_STATUS(check_input(row, "path", row.path, !request.paths.empty()));
+  if (request.paths.size() > 1 && row.path != CallRow::Input::kNeedsSome) {
+    return bad_input("reads one file", std::string(row.name));
+  }
   TPSIM_TRY(const Arguments arguments, arguments_of(row, request));
   TPSIM_TRY(Answer answer, row.answer(arguments, Terminal{.listener = progress}));
   TPSIM_TRY_STATUS(answer.outcome);
@@ -189,99 +204,41 @@ Result<CallAnswer> answer_of(std::string_view text, const std::function<void(dou
 JsonValue answer_document(Result<CallAnswer> answer) {
   JsonValue document = json_object({{"format", kAnswerFormat}});
   if (!answer.ok()) return document.set("error", error_json(answer.error()));
+  if (answer->document.find("version") != nullptr) {
+    document.set("brief", brief_report(answer->document));
+  }
   document.set("answer", std::move(answer->document));
   return document.set("files", json_array(answer->files));
 }
 
-// Reads lines from a file descriptor. A line above the size limit of JSON documents is truncated,
-// and the JSON parser then rejects it.
-class LineReader {
- public:
-  explicit LineReader(int descriptor) : descriptor_(descriptor) {}
-
-  // Returns nothing at the end of the input.
-  Result<std::optional<std::string>> next() {
-    std::string line;
-    bool has_begun = false;
-    while (true) {
-      if (at_ == filled_) TPSIM_TRY_STATUS(fill());
-      if (filled_ == 0) return has_begun ? std::optional(std::move(line)) : std::nullopt;
-      has_begun = true;
-      const char* begin = buffer_.data() + at_;
-      const auto* end = static_cast<const char*>(std::memchr(begin, '\n', filled_ - at_));
-      const std::size_t length = end != nullptr ? end - begin : filled_ - at_;
-      line.append(begin, std::min(length, kMostJsonBytes + 1 - line.size()));
-      at_ += length + (end != nullptr ? 1 : 0);
-      if (end != nullptr) return std::optional(std::move(line));
-    }
-  }
-
- private:
-  Status fill() {
-    ssize_t count = 0;
-    do {
-      count = ::read(descriptor_, buffer_.data(), buffer_.size());
-    } while (count < 0 && errno == EINTR);
-    if (count < 0) {
-      return bad_input(fmt::format("cannot read: {}", std::strerror(errno)), "standard input");
-    }
-    at_ = 0;
-    filled_ = static_cast<std::size_t>(count);
-    return Ok{};
-  }
-
-  int descriptor_;
-  std::array<char, 1 << 16> buffer_;
-  std::size_t at_ = 0, filled_ = 0;
-};
-
-Status write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t count = ::write(descriptor, text.data(), text.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      return bad_input(fmt::format("cannot write: {}", std::strerror(errno)), "standard output");
-    }
-    text.remove_prefix(static_cast<std::size_t>(count));
-  }
-  return Ok{};
-}
-
-// Duplicates a standard stream to a new descriptor and redirects the original one to /dev/null. A
-// request that names the path /dev/stdin then reads an empty file and not the following requests.
-Result<int> moved_stream(int descriptor, int flags) {
-  const int moved = ::fcntl(descriptor, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-  const int nothing = ::open("/dev/null", flags | O_CLOEXEC);
-  if (moved < 0 || nothing < 0 || ::dup2(nothing, descriptor) < 0) {
-    return Error{ErrorKind::kMissing, std::strerror(errno), "standard streams", ""};
-  }
-  ::close(nothing);
-  return moved;
-}
-
 }  // namespace
 
-std::string answer_line(std::string_view request, const std::function<void(double)>& progress) {
+JsonValue answer_request(const JsonValue& request, const std::function<void(double)>& progress) {
   try {
-    return to_line(answer_document(answer_of(request, progress)));
+    return answer_document(answer_of(request, progress));
   } catch (const std::exception& error) {
-    return to_line(answer_document(error_from(error)));
+    return answer_document(error_from(error));
   }
+}
+
+std::string answer_line(std::string_view request, const std::function<void(double)>& progress) {
+  const Result<JsonValue> document = parse_json(request, kWhere);
+  return to_line(document.ok() ? answer_request(*document, progress)
+                               : answer_document(document.error()));
 }
 
 Result<Answer> run_call(const Arguments&, const Terminal&) {
-  TPSIM_TRY(const int requests, moved_stream(STDIN_FILENO, O_RDONLY));
-  TPSIM_TRY(const int answers, moved_stream(STDOUT_FILENO, O_WRONLY));
-  LineReader reader(requests);
-  const auto stop_unread = [answers](double) {
-    pollfd reader_side{.fd = answers, .events = 0, .revents = 0};
-    if (::poll(&reader_side, 1, 0) > 0)
+  TPSIM_TRY(const ProgramStreams streams, move_standard_streams());
+  LineReader reader(streams.requests, "standard input");
+  const auto stop_unread = [&](double) {
+    if (is_closed(streams.answers))
       throw std::runtime_error("the reader of the answers closed the pipe");
   };
   while (true) {
     TPSIM_TRY(const std::optional<std::string> line, reader.next());
     if (!line) return Answer{};
-    TPSIM_TRY_STATUS(write_all(answers, answer_line(*line, stop_unread) + "\n"));
+    TPSIM_TRY_STATUS(
+        write_stream(streams.answers, answer_line(*line, stop_unread) + "\n", "standard output"));
   }
 }
 

@@ -21,7 +21,7 @@ inline constexpr std::string_view kAnswerFormat = "tpsim-answer/1";
 
 // One type of request. `command` is the tpsim command whose options the request accepts, if any.
 struct CallRow {
-  enum class Input { kNone, kMayTake, kNeeds };
+  enum class Input { kNone, kMayTake, kNeeds, kNeedsSome };  // some: one or a list
 
   std::string_view name;
   std::optional<Command> command;
@@ -38,6 +38,8 @@ struct CallKeyword {
   std::string name;
   std::string value;
   bool takes_list = false;
+  std::string help = {};
+  std::string_view group = {};
 };
 // Returns the keywords for the options of a command. Excludes options for output files, for running
 // ranks on this machine, and for the plan, which is a separate field of the request.
@@ -46,6 +48,10 @@ std::vector<CallKeyword> call_keywords(Command command);
 // printed.
 std::vector<CallKeyword> command_keywords(Command command);
 
+// Returns the answer to a request, or its error, as docs/json.md describes them. `progress` gets
+// the completed share of work, and stops it by throwing.
+JsonValue answer_request(const JsonValue& request,
+                         const std::function<void(double)>& progress = {});
 // Returns the answer to one request as one line without newline. If the request fails, the line has
 // the error.
 std::string answer_line(std::string_view request, const std::function<void(double)>& progress = {});

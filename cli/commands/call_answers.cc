@@ -29,11 +29,8 @@ Result<Answer> version(const Arguments&, const Terminal&) {
 
 // Functions of Python that start the command itself. These commands write files, train, or read
 // several files.
-constexpr std::array<std::pair<std::string_view, Command>, 4> kStartedByPython = {
-    {{"scaling", Command::kPlan},
-     {"compare", Command::kCompare},
-     {"calibrate", Command::kCalibrate},
-     {"run", Command::kRun}}};
+constexpr std::array<std::pair<std::string_view, Command>, 3> kStartedByPython = {
+    {{"scaling", Command::kPlan}, {"calibrate", Command::kCalibrate}, {"run", Command::kRun}}};
 
 JsonValue json_of(const std::vector<CallKeyword>& keywords) {
   return json_array(keywords, [](const CallKeyword& one) {
@@ -62,7 +59,7 @@ std::vector<CallKeyword> keywords_without(std::initializer_list<Opt> left_out, C
   std::vector<CallKeyword> all;
   for (const OptionRow& row : options_of(command)) {
     if (std::find(left_out.begin(), left_out.end(), row.opt) != left_out.end()) continue;
-    all.push_back({row.opt, keyword_of(row), row.value, row.many});
+    all.push_back({row.opt, keyword_of(row), row.value, row.many, row.help, row.group});
   }
   return all;
 }
@@ -77,9 +74,10 @@ const std::vector<CallRow>& call_rows() {
       {"explain", Command::kExplain, kMayTake, kNone, run_explain},
       {"campaign", Command::kCampaign, kMayTake, kNone, run_campaign},
       {"export", Command::kExport, kNeeds, kNone, run_export},
-      {"import_plan", Command::kImport, kNone, kNeeds, run_import},
+      {"import_plan", Command::kImport, kNone, kNeedsSome, run_import},
       {"check_log", Command::kCheckLog, kNeeds, kNeeds, run_check_log},
       {"validate", Command::kValidate, kNone, kNone, run_validate},
+      {"compare", Command::kCompare, kNone, kNeedsSome, run_compare},
       {"read_plan", std::nullopt, kNone, kNeeds, read_saved_plan},
       {"models", std::nullopt, kNone, kNone, names<CatalogueKind::kModels>},
       {"clusters", std::nullopt, kNone, kNone, names<CatalogueKind::kClusters>},
@@ -93,13 +91,13 @@ const std::vector<CallRow>& call_rows() {
 
 std::vector<CallKeyword> call_keywords(Command command) {
   return keywords_without(
-      {"--json", "--markdown", "--save", "--trace", "-o", "--plot", "--quiet", "--color",
+      {"--json", "--brief", "--markdown", "--save", "--trace", "-o", "--plot", "--quiet", "--color",
        "--scaling", "--max-gap", "--steps", "--device", "--plan", "--save-snapshot"},
       command);
 }
 
 std::vector<CallKeyword> command_keywords(Command command) {
-  return keywords_without({"--json", "--markdown", "--quiet", "--color"}, command);
+  return keywords_without({"--json", "--brief", "--markdown", "--quiet", "--color"}, command);
 }
 
 }  // namespace tpsim::cli

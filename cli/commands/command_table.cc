@@ -117,6 +117,14 @@ constexpr std::array kCommands = {
                nullptr, nullptr,
                "echo '{\"format\": \"tpsim-request/1\", \"call\": \"models\"}' | tpsim call\n"
                "tpsim call    # until the end of standard input: docs/json.md"},
+    CommandRow{Command::kBatch, run_batch, "batch", "answer a file of JSON requests on all cores",
+               "requests.jsonl", "one request a line, as for call",
+               "tpsim batch requests.jsonl -o answers.jsonl --brief\n"
+               "tpsim batch requests.jsonl -o answers.jsonl    # again after a stop: goes on"},
+    CommandRow{Command::kMcp, run_mcp, "mcp", "serve agents as tools of the Model Context Protocol",
+               nullptr, nullptr,
+               "claude mcp add tpsim -- tpsim mcp\n"
+               "tpsim mcp    # until the end of standard input: docs/json.md"},
 };
 
 constexpr bool commands_in_order() {

@@ -70,6 +70,8 @@ Result<Answer> run_compare(const Arguments& arguments, const Terminal& terminal)
 Result<Answer> run_completion(const Arguments& arguments, const Terminal& terminal);
 Result<Answer> run_calibrate(const Arguments& arguments, const Terminal& terminal);
 Result<Answer> run_call(const Arguments& arguments, const Terminal& terminal);
+Result<Answer> run_batch(const Arguments& arguments, const Terminal& terminal);
+Result<Answer> run_mcp(const Arguments& arguments, const Terminal& terminal);
 
 // plan --gpus 64,128,...,4096: the best plan for each number of GPUs; --plot draws the curve. The
 // outcome is kDoesNotFit if no size has a plan.

@@ -9,6 +9,7 @@
 #include <exception>
 #include <string>
 
+#include "app/reports/brief.h"
 #include "app/reports/error_json.h"
 #include "cli/options/values.h"
 #include "cli/options/wrapping.h"
@@ -46,7 +47,9 @@ Status run_program(const CommandLine& line) {
   std::signal(SIGXFSZ, SIG_IGN);
   Terminal terminal = Terminal::detect();
   if (const auto* text = std::get_if<Answer>(&line)) return print_answer(*text, terminal);
-  const auto& arguments = std::get<Arguments>(line);
+  auto arguments = std::get<Arguments>(line);
+  const bool is_brief = arguments.has("--brief") && arguments.command != Command::kBatch;
+  if (is_brief) arguments.set("--json", "");
   constexpr std::array<std::string_view, 3> kWhen = {"auto", "always", "never"};
   TPSIM_TRY(const std::vector<std::size_t> when, chosen_names(arguments, "--color", kWhen));
   TPSIM_TRY_STATUS(check_single(arguments, "--color", when.size()));
@@ -55,7 +58,8 @@ Status run_program(const CommandLine& line) {
   if (arguments.has("--quiet")) terminal.progress = terminal.lines = false;
   // Output that other programs read is not wrapped.
   if (arguments.has("--json") || arguments.has("--markdown")) terminal.columns = 0;
-  TPSIM_TRY(const Answer answer, row_of(arguments.command).run(arguments, terminal));
+  TPSIM_TRY(Answer answer, row_of(arguments.command).run(arguments, terminal));
+  if (is_brief && !answer.document.is_null()) answer.document = brief_report(answer.document);
   return print_answer(answer, terminal);
 }
 

@@ -11,6 +11,7 @@
 #include "app/documents/report_keys.h"
 #include "campaigns/assumptions.h"
 #include "cli/commands/commands.h"
+#include "cli/commands/request_schema.h"
 #include "core/base/files.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
@@ -42,10 +43,14 @@ Result<std::string> schema_text(const std::string& kind) {
   std::vector<std::string_view> names;
   for (const FileFormat& format : files) names.push_back(format.kind);
   for (const ReportFormat& format : reports) names.push_back(format.kind);
+  const std::vector<std::string> requests = request_kinds();
+  names.insert(names.end(), requests.begin(), requests.end());
   if (kind.empty()) {
     return not_named("schema", fmt::format("choose from {}", fmt::join(names, ", ")));
   }
   TPSIM_TRY(const std::size_t index, choose("kind of file", singular(kind), names));
+  const std::size_t documents = files.size() + reports.size();
+  if (index >= documents) return to_text(request_schema(requests[index - documents]));
   return to_text(index < files.size() ? json_schema(files[index])
                                       : report_schema(reports[index - files.size()]));
 }

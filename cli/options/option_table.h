@@ -25,8 +25,10 @@ enum class Command : std::uint8_t {
   kCompletion,
   kCalibrate,
   kCall,
+  kBatch,
+  kMcp,
 };
-inline constexpr int kCommandCount = static_cast<int>(Command::kCall) + 1;
+inline constexpr int kCommandCount = static_cast<int>(Command::kMcp) + 1;
 
 struct CommandSet {
   std::uint32_t bits = 0;
@@ -113,6 +115,7 @@ inline constexpr OptionFacts kRows[] = {
      kSearches | kGui},
     {"--threads", "N", "worker threads (does not change the result) [all cores]", kSearch,
      kSearches | kCalibrate},
+    {"--threads", "N", "requests that are answered side by side [all cores]", kSearch, kBatch},
     {"--pareto", "", "show the Pareto front of step time and memory", kSearch, kPlan},
     {"--why-not", "NAME=VALUE,...", "compare with the best plan that has these settings", kSearch,
      kExplain},
@@ -200,8 +203,13 @@ inline constexpr OptionFacts kRows[] = {
      kExport},
     {"-o", "PATH", "output folder [print the files]", kOutput, kExport},
     {"-o", "PATH", "output file of the profile", kOutput, kProfile},
+    {"-o", "PATH", "output file of the answers; those that it has are kept", kOutput, kBatch},
     {"--json", "", "print JSON (docs/json.md)", kOutput,
-     kAll | kCheckLog | kList | kValidate | kRun | kImport | kCompare | kCalibrate | kExport},
+     kAll | kCheckLog | kList | kValidate | kRun | kImport | kCompare | kCalibrate | kExport |
+         kBatch},
+    {"--brief", "", "print JSON of at most 1,000 bytes: the numbers that decide", kOutput,
+     kPredicting | kCheckLog | kCompare | kCalibrate | kExport},
+    {"--brief", "", "write short answers", kOutput, kBatch},
     {"--save", "FILE", "write the plan as a file that other commands read", kOutput,
      kPlan | kSimulate | kImport},
     {"--trace", "FILE|-", "write the timeline for Perfetto; -: to stdout", kOutput, kSimulate},

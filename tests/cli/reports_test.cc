@@ -3,6 +3,7 @@
 #include <set>
 
 #include "app/documents/report_keys.h"
+#include "app/reports/brief.h"
 #include "core/base/files.h"
 #include "core/json/json_document.h"
 #include "core/plan/report.h"
@@ -116,6 +117,9 @@ std::string checked(const test::Folder& folder, const std::string& command,
   Validator validator(schema);
   validator.visit(*report, schema, std::string(format.kind));
   for (const std::string& fault : validator.faults) FAIL_CHECK(fault);
+  const JsonValue brief = brief_report(*report);
+  CHECK(text_at(brief, "of") == format.version);
+  CHECK(to_line(brief).size() <= kMostBriefBytes);
   return std::string(format.kind);
 }
 
@@ -194,6 +198,7 @@ TEST_CASE("every report has the keys and types of its schema") {
                "--gpus 4,8 --tokens 10B --deadline 100d --assumptions files/assumptions.json",
            "validate --runs files/measured.csv --cluster four-nodes",
            "calibrate files/measured.csv --cluster four-nodes --save-stack s.json",
+           "batch files/requests.jsonl -o answers.jsonl",
            "list models",
            "list clusters",
            "list profiles",
