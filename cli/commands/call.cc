@@ -22,9 +22,10 @@ constexpr const char* kWhere = "request";
 // A request: values of options by keyword.
 struct CallRequest {
   std::string call;
-  JsonValue::Object options;       // {"micro_batch": [1, 2]}; or as on the command line, "1,2"
-  std::optional<JsonValue> plan;   // a plan file
-  std::vector<std::string> paths;  // of the files to read
+  JsonValue::Object options;        // {"micro_batch": [1, 2]}; or as on the command line, "1,2"
+  std::optional<JsonValue> plan;    // a plan file
+  std::vector<std::string> paths;   // of the files to read
+  std::optional<JsonValue> report;  // a report of --json
 };
 
 struct CallAnswer {
@@ -88,7 +89,8 @@ Status set_switch(const CallRow& row, Opt opt, const JsonMember& member, Argumen
 }
 
 Result<CallRequest> request_of(const JsonValue& document) {
-  static const std::vector<std::string_view> kKeys = {"format", "call", "options", "plan", "path"};
+  static const std::vector<std::string_view> kKeys = {"format", "call", "options",
+                                                      "plan",   "path", "report"};
   const auto* members = document.as<JsonValue::Object>();
   if (members == nullptr) {
     return bad_input(fmt::format("is {}, not an object", kind_of(document)), kWhere);
@@ -112,6 +114,7 @@ Result<CallRequest> request_of(const JsonValue& document) {
       }
       request.options = *options;
     }
+    if (name == "report") request.report = member.value;
     if (name == "call") {
       TPSIM_TRY(request.call, member_text(member));
     }
@@ -151,6 +154,7 @@ Result<Arguments> arguments_of(const CallRow& row, const CallRequest& request) {
     const auto* text = member.value.as<std::string>();
     return text != nullptr && *text == "-";
   };
+  if (request.report) arguments.positional = to_line(*request.report);
   const auto names_stream = [](const std::string& path) { return path == "-"; };
   if (std::any_of(request.paths.begin(), request.paths.end(), names_stream) ||
       std::any_of(request.options.begin(), request.options.end(), is_stream)) {
@@ -190,6 +194,7 @@ Result<CallAnswer> answer_of(const JsonValue& document,
   const CallRow& row = call_rows()[index];
   TPSIM_TRY_STATUS(check_input(row, "plan", row.plan, request.plan.has_value()));
   TPSIM_TRY_STATUS(check_input(row, "path", row.path, !request.paths.empty()));
+  TPSIM_TRY_STATUS(check_input(row, "report", row.report, request.report.has_value()));
   if (request.paths.size() > 1 && row.path != CallRow::Input::kNeedsSome) {
     return bad_input("reads one file", std::string(row.name));
   }

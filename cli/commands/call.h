@@ -28,6 +28,7 @@ struct CallRow {
   Input plan;
   Input path;
   Result<Answer> (*answer)(const Arguments& arguments, const Terminal& terminal);
+  Input report = Input::kNone;  // a report of --json; its text becomes Arguments::positional
 };
 const std::vector<CallRow>& call_rows();
 

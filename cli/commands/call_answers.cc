@@ -3,8 +3,10 @@
 #include <array>
 #include <utility>
 
+#include "app/reports/brief.h"
 #include "cli/commands/call.h"
 #include "cli/commands/commands.h"
+#include "core/json/json_document.h"
 #include "core/scenario/catalogue.h"
 #include "core/scenario/plan_json.h"
 #include "generated/tpsim_config.h"
@@ -15,6 +17,15 @@ namespace {
 Result<Answer> read_saved_plan(const Arguments& arguments, const Terminal&) {
   TPSIM_TRY(const PlanFile file, read_plan(arguments.positional));
   return Answer{.document = plan_file_to_json(file), .plans = {file}};
+}
+
+Result<Answer> brief(const Arguments& arguments, const Terminal&) {
+  TPSIM_TRY(const JsonValue report, parse_json(arguments.positional, "report"));
+  const JsonValue* version = report.find("version");
+  if (version == nullptr || version->as<std::string>() == nullptr) {
+    return bad_input("has no version, so it is no report of tpsim", "report");
+  }
+  return Answer{.document = brief_report(report)};
 }
 
 template <CatalogueKind kKind>
@@ -79,6 +90,7 @@ const std::vector<CallRow>& call_rows() {
       {"validate", Command::kValidate, kNone, kNone, run_validate},
       {"compare", Command::kCompare, kNone, kNeedsSome, run_compare},
       {"read_plan", std::nullopt, kNone, kNeeds, read_saved_plan},
+      {"brief", std::nullopt, kNone, kNone, brief, kNeeds},
       {"models", std::nullopt, kNone, kNone, names<CatalogueKind::kModels>},
       {"clusters", std::nullopt, kNone, kNone, names<CatalogueKind::kClusters>},
       {"profiles", std::nullopt, kNone, kNone, names<CatalogueKind::kProfiles>},

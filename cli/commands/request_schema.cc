@@ -114,6 +114,10 @@ JsonValue request_schema(const std::string& kind) {
     properties.set("path", path.set("description", "the file that the call reads"));
     required.emplace_back("path");
   }
+  if (row.report != kNone) {
+    properties.set("report", json_object({{"type", "object"}, {"description", "a report"}}));
+    required.emplace_back("report");
+  }
   JsonValue schema = json_object({{"$schema", "https://json-schema.org/draft/2020-12/schema"},
                                   {"title", fmt::format("tpsim call: {}", call)},
                                   {"type", "object"}});

@@ -238,7 +238,7 @@ def compare(plans: Iterable[AnyPlan], **options: Any) -> CompareReport:
                 plan.save(paths[-1])
             else:
                 paths.append(os.fsdecode(plan))
-        return compare_report_from(_run("compare", "compare", paths, options))
+        return compare_report_from(call("compare", _given("compare", options), path=paths).document)
 
 
 @_with_options("campaign")

@@ -11,7 +11,7 @@ import os
 import select
 import subprocess
 import threading
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, NoReturn, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, NoReturn, Optional, Set, Tuple, Union
 
 from tpsim._errors import Error
 from tpsim._options import VERSION
@@ -30,12 +30,12 @@ class Answer(NamedTuple):
 
 def call(
     name: str, options: Optional[Mapping[str, Any]] = None, plan: Optional[str] = None,
-    path: Optional[str] = None,
+    path: Union[str, List[str], None] = None, report: Optional[Mapping[str, Any]] = None,
 ) -> Answer:
     """Returns the program's answer to a call as in docs/json.md. Raises Error if the program
     reports one.
     """
-    answer = json.loads(_pool.call(_request(name, options, plan, path)))
+    answer = json.loads(_pool.call(_request(name, options, plan, path, report)))
     if "error" in answer:
         raise _error_of(answer["error"])
     return Answer(answer["answer"], answer["files"])
@@ -65,10 +65,10 @@ def _error_of(error: Mapping[str, Any]) -> Error:
 
 def _request(
     name: str, options: Optional[Mapping[str, Any]] = None, plan: Optional[str] = None,
-    path: Optional[str] = None,
+    path: Union[str, List[str], None] = None, report: Optional[Mapping[str, Any]] = None,
 ) -> bytes:
     request = {"format": "tpsim-request/1", "call": name, "options": options, "plan": plan,
-               "path": path}
+               "path": path, "report": report}
     # The program reports text that is not UTF-8 as an error, like the command line does.
     return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 

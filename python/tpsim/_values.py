@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, NoReturn, Sequence, Tuple, Type, TypeVar, Union
 
+from tpsim import _program
+
 if typing.TYPE_CHECKING:
     from typing_extensions import dataclass_transform
 else:
@@ -208,6 +210,11 @@ class Report(Shown):
         """Returns the whole --json document as a dictionary."""
         document: Dict[str, Any] = json.loads(self.document)
         return document
+
+    def brief(self) -> Dict[str, Any]:
+        """Returns the numbers that decide: at most 1,000 bytes of JSON (docs/json.md)."""
+        brief: Dict[str, Any] = _program.call("brief", report=self.to_dict()).document
+        return brief
 
 
 # Types of keyword arguments.
