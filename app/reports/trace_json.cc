@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "core/json/json_document.h"
@@ -129,9 +131,81 @@ class TrackIds {
   std::vector<std::int64_t> first_;  // id of the compute track, by stage
 };
 
+// Streams of a stage are a process of the viewer.
+constexpr std::int64_t kFirstStage = kProcess + 1;
+
+std::int64_t track_of(const StreamSpan& span) {
+  return kFirstTrack + static_cast<std::int64_t>(span.stream);
+}
+
+JsonValue stream_json(const StreamSpan& span) {
+  const double seconds = static_cast<double>(span.end - span.begin) / 1e12;
+  JsonValue args = json_object({{"what", span.what}, {"chunk", span.chunk}});
+  if (span.flops > 0) args.set("tflops_per_s", span.flops / seconds / 1e12);
+  if (span.ranks == 0) {
+    args.set("gb_per_s", span.bytes / seconds / 1e9);
+  } else {
+    args.set("ranks", span.ranks).set("bytes", span.bytes);
+    args.set("exposed_us", microseconds(span.exposed));
+  }
+  return json_object({{"name", span.label},
+                      {"cat", name_of(span.stream)},
+                      {"ph", "X"},
+                      {"ts", microseconds(span.begin)},
+                      {"dur", microseconds(span.end - span.begin)},
+                      {"pid", kFirstStage + span.stage},
+                      {"tid", track_of(span)},
+                      {"args", std::move(args)}});
+}
+
+// An end of an arrow between the compute stream and a call.
+JsonValue arrow_json(const char* phase, std::int64_t id, const StreamSpan& span, Picoseconds time,
+                     std::int64_t track) {
+  JsonValue arrow = json_object({{"name", span.label},
+                                 {"cat", "call"},
+                                 {"ph", phase},
+                                 {"id", id},
+                                 {"ts", microseconds(time)},
+                                 {"pid", kFirstStage + span.stage},
+                                 {"tid", track}});
+  if (*phase == 'f') arrow.set("bp", "e");
+  return arrow;
+}
+
+// The kernels and calls of each stage, with arrows from start to call and from call to wait.
+void add_streams(EventList& events, const std::vector<StreamSpan>& spans) {
+  const std::int64_t compute = kFirstTrack + static_cast<std::int64_t>(Stream::kCompute);
+  std::set<std::pair<std::int64_t, Stream>> named;
+  std::int64_t arrow = 0;
+  for (const StreamSpan& span : spans) {
+    const std::int64_t process = kFirstStage + span.stage;
+    const auto name = [&](const char* what, std::int64_t track, std::string text) {
+      JsonValue event = metadata_json(what, track, json_object({{"name", std::move(text)}}));
+      for (JsonMember& member : *event.as<JsonValue::Object>()) {
+        if (member.key == "pid") member.value = process;
+      }
+      events.add(event);
+    };
+    if (named.insert({span.stage, span.stream}).second) {
+      name("process_name", kFirstTrack, fmt::format("stage {}, first micro-batch", span.stage));
+      name("thread_name", track_of(span), std::string(name_of(span.stream)));
+    }
+    events.add(stream_json(span));
+    if (span.issued >= 0) {
+      events.add(arrow_json("s", ++arrow, span, span.issued, compute));
+      events.add(arrow_json("f", arrow, span, span.begin, track_of(span)));
+    }
+    if (span.needed >= 0) {
+      events.add(arrow_json("s", ++arrow, span, span.end, track_of(span)));
+      events.add(arrow_json("f", arrow, span, std::max(span.needed, span.end), compute));
+    }
+  }
+}
+
 }  // namespace
 
-std::string trace_json(const StepMemory& step, std::string_view title) {
+std::string trace_json(const StepMemory& step, const std::vector<StreamSpan>& streams,
+                       std::string_view title) {
   const Timeline& timeline = step.timeline;
   EventList events;
   events.add(metadata_json("process_name", kFirstTrack, json_object({{"name", title}})));
@@ -145,6 +219,7 @@ std::string trace_json(const StepMemory& step, std::string_view title) {
       events.add(memory_json(step.overheads[stage], sample));
     }
   }
+  add_streams(events, streams);
   return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events.text() + "\n]}\n";
 }
 

@@ -38,7 +38,9 @@ constexpr std::string_view kHere = "-";  // file name that means standard output
 
 Result<std::string> trace_of(const Scenario& scenario, const Plan& plan) {
   TPSIM_TRY(const StepMemory step, step_memory(scenario, plan));
-  return trace_json(step, scenario.model.name + ", " + short_name(plan));
+  LayerPricer pricer(scenario);
+  return trace_json(step, stream_spans(pricer, plan, step.timeline),
+                    scenario.model.name + ", " + short_name(plan));
 }
 
 // Writes the files that options request, and adds messages about them to the answer. With --trace -

@@ -18,6 +18,7 @@
 #include "lowering/trace/trace.h"
 #include "sim/layers/layer_cost.h"
 #include "sim/layers/layer_key.h"
+#include "sim/layers/layer_lanes.h"
 
 namespace tpsim {
 
@@ -62,6 +63,8 @@ class LayerPricer {
   const LayerMemory& layer_memory(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const FixedCost& fixed(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   const TransferCost& transfer(const Plan& plan);
+  // Returns when layer() runs each kernel and collective.
+  LayerLanes lanes(LayerKind kind, const Plan& plan, std::int64_t block = 0);
   // Return the programs that layer() and fixed() price, after the chosen passes.
   LoweredLayer layer_program(LayerKind kind, const Plan& plan, std::int64_t block = 0,
                              const PassChoice& choice = {});

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/base/check.h"
 #include "costs/matmul_model.h"
 #include "lowering/passes/step_habits.h"
 #include "sim/layers/layer_pricer.h"
@@ -60,14 +61,27 @@ class PhaseWalk {
         from_device_(pricer.scenario().stack.overlap_slowdown),
         from_host_(from_device_) {}
 
+  // Records all kernels and calls.
+  void record(std::vector<LaneSpan>* spans) {
+    spans_ = spans;
+    from_device_.record(&ended_);
+  }
+
   PhaseCost price(const LoweredPhase& phase) {
     for (const LoweredEvent& event : phase.events) {
       const bool carries = event.kind == Kind::kStart && record_of(event).is_carried;
-      if (carries) start(event.index);
+      if (!carries) continue;
+      start(event.index);
+      if (spans_ != nullptr) {
+        add_call(event.index, Seconds());
+        spans_->back().issued = Seconds(-1);
+      }
     }
     for (const LoweredEvent& event : phase.events) {
       if (event.is_first) issue(phase.host_per_event);
+      const Seconds begin = cost_.time.device;
       price(event);
+      if (spans_ != nullptr) add_spans(event, begin);
     }
     return std::move(cost_);
   }
@@ -105,6 +119,49 @@ class PhaseWalk {
     }
   }
 
+  // Adds the span of an event that ran from `begin` until now, and those of calls that ended.
+  void add_spans(const LoweredEvent& event, Seconds begin) {
+    const Seconds now = cost_.time.device;
+    const auto call = [&]() -> LaneSpan& {
+      const auto found = std::find_if(spans_->rbegin(), spans_->rend(), [&](const LaneSpan& one) {
+        return one.kind == Kind::kStart && one.index == event.index;
+      });
+      TPSIM_CHECK(found != spans_->rend(), "a wait has a call");
+      return *found;
+    };
+    switch (event.kind) {
+      case Kind::kOp:
+      case Kind::kCopy:
+        spans_->push_back({Stream::kCompute, event.kind, event.index, begin, now});
+        break;
+      case Kind::kCollective:
+        spans_->push_back({stream_of(record_of(event)), event.kind, event.index, begin, now});
+        spans_->back().exposed = now - begin;
+        break;
+      case Kind::kStart:
+        if (!record_of(event).is_carried) add_call(event.index, begin);
+        break;
+      case Kind::kWait:
+        call().needed = begin;
+        call().exposed += now - begin;
+        break;
+      default: break;
+    }
+    for (const StreamClocks::Ended& ended : ended_) {
+      for (LaneSpan& span : *spans_) {
+        if (span.kind != Kind::kStart || span.index != ended.id) continue;
+        span.begin = ended.begin;
+        span.end = ended.end;
+      }
+    }
+    ended_.clear();
+  }
+  // A call ends with its phase unless it is seen to end before.
+  void add_call(std::uint32_t index, Seconds issued) {
+    spans_->push_back({stream_of(layer_.collectives[index]), Kind::kStart, index, issued, issued});
+    spans_->back().issued = issued;
+  }
+
   void price(const LoweredOp& op) {
     const OpPrice price = pricer_.kernel_price(op, clock_);
     if (clocked_ != nullptr) clocked_->add(pricer_.op_price(op), op.load * pricer_.time_factor(op));
@@ -130,6 +187,7 @@ class PhaseWalk {
   void start(std::uint32_t index) {
     const LoweredCollective& record = layer_.collectives[index];
     const Seconds time = time_of(record);
+    from_device_.set_time(cost_.time.device);
     for (StreamClocks* clocks : {&from_device_, &from_host_}) {
       clocks->start(index, stream_of(record), record.mover, time);
     }
@@ -142,8 +200,10 @@ class PhaseWalk {
     if (from_device_.is_idle() && from_host_.is_idle()) return;
     from_device_.rest(cost_.time.device - before.device - kernels);
     from_host_.rest(cost_.time.path - before.path - kernels);
-    const Seconds longer =
-        from_device_.run(kernels, [this](std::uint32_t index, Seconds t) { charge(index, t); });
+    const Seconds longer = from_device_.run(kernels, [this](std::uint32_t index, Seconds t) {
+      charge(index, t);
+      if (spans_ != nullptr) slow(index, t);
+    });
     pause(longer, from_host_.run(kernels));
   }
 
@@ -152,6 +212,13 @@ class PhaseWalk {
     const LoweredCollective& record = layer_.collectives[index];
     cost_.work[work_term(record)] += time / record.load;
     cost_.work[StepTerm::kImbalance] += (1 - 1 / record.load) * time;
+  }
+
+  // Adds the time by which a call slows kernels.
+  void slow(std::uint32_t index, Seconds time) {
+    for (LaneSpan& span : *spans_) {
+      if (span.kind == Kind::kStart && span.index == index) span.exposed += time;
+    }
   }
 
   void issue(Seconds host) {
@@ -170,6 +237,8 @@ class PhaseWalk {
   StepClock* clocked_;  // null: the clock is known
   StreamClocks from_device_, from_host_;
   PhaseCost cost_;
+  std::vector<LaneSpan>* spans_ = nullptr;  // null: not recorded
+  std::vector<StreamClocks::Ended> ended_;
 };
 
 }  // namespace
@@ -197,6 +266,22 @@ LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const Plan& plan) 
   Seconds whole;
   for (const PhaseCost& task : slow) whole += task.time.device;
   return price_layer(layer, plan, clock.solve(whole, lowest), nullptr);
+}
+
+LayerLanes LayerPricer::lanes(LayerKind kind, const Plan& plan, std::int64_t block) {
+  LayerLanes lanes{layer_program(kind, plan, block), {}};
+  const double clock = layer(kind, plan, block).clock;
+  for (std::size_t i = 0; i < lanes.phases.size(); ++i) {
+    PhaseLanes& phase = lanes.phases[i];
+    PhaseWalk walk(*this, lanes.program, plan, clock, nullptr);
+    walk.record(&phase.spans);
+    phase.end = walk.price(lanes.program.phases[i]).time.device;
+    for (LaneSpan& span : phase.spans) {
+      const bool is_open = span.kind == Kind::kStart && span.end <= span.begin;
+      if (is_open) span.end = phase.end;
+    }
+  }
+  return lanes;
 }
 
 }  // namespace tpsim

@@ -1,6 +1,11 @@
 #include "sim/layers/stream_clocks.h"
 
 namespace tpsim {
+namespace {
+
+constexpr Seconds kNothingLeft(1e-16);
+
+}  // namespace
 
 bool StreamClocks::is_in_flight(std::uint32_t id) const {
   return std::any_of(in_flight_.begin(), in_flight_.end(),
@@ -41,8 +46,20 @@ void StreamClocks::advance(Seconds kernels, double rate) {
   for (std::size_t i = in_flight_.size(); i-- > 0;) {
     if (is_first(i)) in_flight_[i].left -= in_flight_[i].slows ? kernels : rate * kernels;
   }
-  static constexpr Seconds kRounding(1e-16);
-  std::erase_if(in_flight_, [](const InFlight& one) { return one.left <= kRounding; });
+  now_ += rate * kernels;
+  if (ended_ != nullptr) record_ended();
+  std::erase_if(in_flight_, [](const InFlight& one) { return one.left <= kNothingLeft; });
+}
+
+void StreamClocks::record_ended() {
+  for (std::size_t i = 0; i < in_flight_.size(); ++i) {
+    const InFlight& one = in_flight_[i];
+    if (one.left > kNothingLeft) continue;
+    ended_->push_back({one.id, one.begin, now_});
+    for (std::size_t next = i + 1; next < in_flight_.size(); ++next) {
+      if (in_flight_[next].stream == one.stream) in_flight_[next].begin = now_;
+    }
+  }
 }
 
 Seconds StreamClocks::step() {

@@ -21,9 +21,21 @@ class StreamClocks {
  public:
   explicit StreamClocks(double slowdown) : slowdown_(slowdown) {}
 
+  // A call that has ended. It begins when those before it on its stream have ended.
+  struct Ended {
+    std::uint32_t id = 0;
+    Seconds begin, end;
+  };
+  // Appends calls that end to `ended` from now on. The time since the start is kept from set_time()
+  // on while calls are in flight.
+  void record(std::vector<Ended>* ended) { ended_ = ended; }
+  void set_time(Seconds now) { now_ = now; }
+
   // Starts a call on a stream. `id` names the call.
   void start(std::uint32_t id, Stream stream, Mover mover, Seconds time) {
-    if (time > Seconds()) in_flight_.push_back({id, stream, mover == Mover::kProcessors, time});
+    if (time > Seconds()) {
+      in_flight_.push_back({id, stream, mover == Mover::kProcessors, time, now_});
+    }
   }
 
   // Runs kernels on the compute stream. Returns how much longer they take because of calls in
@@ -79,6 +91,7 @@ class StreamClocks {
     Stream stream{};
     bool slows = false;
     Seconds left;
+    Seconds begin;  // at the earliest
   };
 
   bool is_in_flight(std::uint32_t id) const;
@@ -89,9 +102,12 @@ class StreamClocks {
   Seconds until_next_end(double rate) const;
   void advance(Seconds kernels, double rate);
   Seconds step();  // until a call ends, without kernels; returns the time
+  void record_ended();
 
   double slowdown_;
   std::vector<InFlight> in_flight_;  // in the order of their starts
+  std::vector<Ended>* ended_ = nullptr;
+  Seconds now_;
 };
 
 // Returns how much longer kernels take if a call starts with them and is waited for at their end.

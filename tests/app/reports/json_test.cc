@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <map>
+#include <set>
 #include <string>
 
 #include "app/answers/term_texts.h"
@@ -140,7 +141,8 @@ TEST_CASE("every report parses back") {
 }
 
 TEST_CASE("a trace is valid JSON with one complete event for each span, in microseconds") {
-  const auto trace = parse_json(trace_json({.timeline = two_stages()}, "a \"title\"\n"), "trace");
+  const auto trace =
+      parse_json(trace_json({.timeline = two_stages()}, {}, "a \"title\"\n"), "trace");
   REQUIRE(trace.ok());
   std::vector<const JsonValue*> spans;
   for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {
@@ -160,7 +162,7 @@ TEST_CASE("the memory counters of a trace peak at the predicted memory of each s
   scenario.stack.memory.fragmentation = 0.1;
   const Prediction predicted = simulate(scenario, c.plan).value();
   const auto trace =
-      parse_json(trace_json(step_memory(scenario, c.plan).value(), "a step"), "trace");
+      parse_json(trace_json(step_memory(scenario, c.plan).value(), {}, "a step"), "trace");
   REQUIRE(trace.ok());
   std::map<std::string, double> peaks;
   for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {
@@ -180,7 +182,7 @@ TEST_CASE("the memory counters of a trace peak at the predicted memory of each s
 }
 
 TEST_CASE("spans on one track of a trace never overlap and stages never share one") {
-  const auto trace = parse_json(trace_json({.timeline = two_stages()}, ""), "trace");
+  const auto trace = parse_json(trace_json({.timeline = two_stages()}, {}, ""), "trace");
   REQUIRE(trace.ok());
   std::vector<double> tracks;
   for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {
@@ -189,6 +191,38 @@ TEST_CASE("spans on one track of a trace never overlap and stages never share on
   // Track 0: compute of stage 0. Its second transfer overlaps the first and needs a second track.
   // The third transfer uses the first transfer's track again. Stage 1 has the track after them.
   CHECK(tracks == std::vector<double>{1, 2, 3, 2, 4});
+}
+
+TEST_CASE("a trace has the keys of Chrome's trace events, and arrows with two ends on its tracks") {
+  const test::StepCase c = test::step_cases().front();
+  const Scenario scenario = test::scenario_of(c);
+  const StepMemory step = step_memory(scenario, c.plan).value();
+  LayerPricer pricer(scenario);
+  const auto trace =
+      parse_json(trace_json(step, stream_spans(pricer, c.plan, step.timeline), "a step"), "trace");
+  REQUIRE(trace.ok());
+  std::map<std::string, std::vector<std::string>> needed = {
+      {"X", {"name", "cat", "ts", "dur", "pid", "tid"}},
+      {"M", {"name", "pid", "tid", "args"}},
+      {"C", {"name", "ts", "pid", "args"}},
+      {"s", {"name", "id", "ts", "pid", "tid"}},
+      {"f", {"name", "id", "ts", "pid", "tid", "bp"}}};
+  std::map<double, std::vector<double>> arrows;
+  std::set<double> processes;
+  for (const JsonValue& event : *trace->find("traceEvents")->as<JsonValue::Array>()) {
+    const std::string kind = *event.find("ph")->as<std::string>();
+    REQUIRE(needed.contains(kind));
+    for (const std::string& key : needed.at(kind)) CHECK(event.find(key) != nullptr);
+    if (kind == "X") processes.insert(number(*event.find("pid")));
+    if (kind == "s" || kind == "f") {
+      arrows[number(*event.find("id"))].push_back(number(*event.find("ts")));
+    }
+  }
+  CHECK(static_cast<std::int64_t>(processes.size()) == 1 + c.plan.degrees.pp);
+  for (const auto& [id, times] : arrows) {
+    REQUIRE(times.size() == 2);
+    CHECK(times[0] <= times[1]);
+  }
 }
 
 TEST_CASE("every term of a step has a formula and a source") {
