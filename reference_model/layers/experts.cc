@@ -189,9 +189,10 @@ std::int64_t Experts::slots_needed(const Tensor& chosen) const {
   const std::vector<float> counts = tokens_by_expert(device, chosen, experts.count);
   const auto most = static_cast<std::int64_t>(*std::max_element(counts.begin(), counts.end()));
   // Rounds up so that few shapes occur: a GPU selects a GEMM algorithm for each shape.
-  constexpr std::int64_t kShapes = 32, kMultiple = 8;
-  const std::int64_t least = (capacity_ + kShapes - 1) / kShapes;
-  const std::int64_t step = (least + kMultiple - 1) / kMultiple * kMultiple;
+  constexpr std::int64_t kOfMean = 8, kMultiple = 8;
+  const std::int64_t mean = chosen.elements() / experts.count;
+  const std::int64_t step =
+      std::max<std::int64_t>(1, (mean / kOfMean + kMultiple - 1) / kMultiple) * kMultiple;
   const std::int64_t needed = std::min((most + step - 1) / step * step, capacity_);
   return most_over_ranks(needed);
 }

@@ -185,6 +185,7 @@ __global__ void __launch_bounds__(kWarps* kWarp, 4)
     const float slope = a.slopes != nullptr ? a.slopes[head] : 0.0F;
     const std::int64_t row = s.row(at.sample, head);
     for (int first = max(at.position - s.earlier(), 0); first < s.seq; first += kWarp) {
+      if (s.first_key(first) > at.position) break;  // later queries see later keys only
       const int query = first + lane_of_thread();
       const int count = min(kWarp, s.seq - first);
       float prob = 0, weight = 0;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/cuda/runtime/cuda_state.h"
@@ -14,6 +15,14 @@
 namespace tpsim {
 
 inline constexpr int kElementwiseThreads = 256;
+
+// Operands of a pack in bytes up to which registers hold two packs. Compilers for sm_100 use more
+// registers for the same code.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+inline constexpr std::size_t kMostOfFlatPack = 48, kMostOfMatrixPack = 48;
+#else
+inline constexpr std::size_t kMostOfFlatPack = 128, kMostOfMatrixPack = 64;
+#endif
 
 // body.read(Width<V>, first element) loads the operands of a pack. body.write(Width<V>, operands,
 // first element) computes and stores. Elements after the last whole pack are processed one by one.
@@ -24,14 +33,19 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
   const std::int64_t threads = std::int64_t{gridDim.x} * blockDim.x;
   const std::int64_t packs = count / V;
   std::int64_t pack = thread;
-  for (; pack + threads < packs; pack += 2 * threads) {
-    const std::int64_t at = pack * V, next = (pack + threads) * V;
-    const auto one = body.read(Width<V>{}, at);
-    const auto other = body.read(Width<V>{}, next);
-    body.write(Width<V>{}, one, at);
-    body.write(Width<V>{}, other, next);
+  using Operands = decltype(body.read(Width<V>{}, pack));
+  if constexpr (sizeof(Operands) <= kMostOfFlatPack) {
+    for (; pack + threads < packs; pack += 2 * threads) {
+      const std::int64_t at = pack * V, next = (pack + threads) * V;
+      const Operands one = body.read(Width<V>{}, at);
+      const Operands other = body.read(Width<V>{}, next);
+      body.write(Width<V>{}, one, at);
+      body.write(Width<V>{}, other, next);
+    }
   }
-  if (pack < packs) body.write(Width<V>{}, body.read(Width<V>{}, pack * V), pack * V);
+  for (; pack < packs; pack += threads) {
+    body.write(Width<V>{}, body.read(Width<V>{}, pack * V), pack * V);
+  }
   if constexpr (V > 1) {
     const std::int64_t rest = packs * V + thread;
     if (rest < count) body.write(Width<1>{}, body.read(Width<1>{}, rest), rest);
@@ -135,7 +149,7 @@ __global__ void __launch_bounds__(kElementwiseThreads, 4)
   const std::int64_t step = std::int64_t{gridDim.y} * blockDim.y;
   std::int64_t row = std::int64_t{blockIdx.y} * blockDim.y + threadIdx.y;
   using Operands = decltype(body.read(Width<V>{}, shared, row));
-  if constexpr (sizeof(Operands) <= 64) {  // two of them fit in registers
+  if constexpr (sizeof(Operands) <= kMostOfMatrixPack) {
     for (; row + step < rows; row += 2 * step) {
       const std::int64_t at = row * cols + column, next = at + step * cols;
       const Operands one = body.read(Width<V>{}, shared, at);
