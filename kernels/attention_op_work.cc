@@ -97,7 +97,11 @@ Work work_of(const Rotary& op) {
   require(d.head_dim % 2 == 0 && op.first_position >= 0, op.label, "head_dim is even");
   require(!op.frequencies.defined() || op.frequencies.elements() == d.head_dim / 2, op.label,
           "one frequency for a pair");
-  return heads_work(d, op.x, op.neighbours ? 1 : 0, 3, 2);
+  const bool is_scaled = op.frequencies.defined() || op.magnitude != 1;
+  return heads_work(d, op.x,
+                    static_cast<std::uint8_t>((op.neighbours ? kAdjacentPairs : 0) |
+                                              (is_scaled ? kScaledRotary : 0)),
+                    3, 2);
 }
 
 Work work_of(const HeadNormForward& op) {

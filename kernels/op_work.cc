@@ -78,8 +78,8 @@ Work work_of(const NormForward& op) {
 
 Work work_of(const NormBackward& op) {
   require(op.x.shape() == op.dy.shape() && op.x.shape() == op.dx.shape(), op.label, "shapes");
-  const int variant =
-      static_cast<int>(op.kind) | (op.residual.defined() ? 2 : 0) | (dtype_variant(op.dgain) << 2);
+  const int variant = static_cast<int>(op.kind) | (op.residual.defined() ? 2 : 0) |
+                      (dtype_variant(op.dgain) << 2) | (op.offset != 0 ? kOffsetNorm : 0);
   return rowwise(op.x, static_cast<std::uint8_t>(variant), 12,
                  bytes_of(op.dy, op.x, op.residual, op.dx, op.gain, op.dgain, op.dbias));
 }

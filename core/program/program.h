@@ -145,6 +145,10 @@ enum MatmulVariant : std::uint8_t {
 inline constexpr std::uint8_t kReadsY = 16;
 
 // Bits of OpKey::variant for attention cores: changes of the scores before the softmax.
+// Bit of OpKey::variant for kNormBackward: a constant is added to the gain (Gemma).
+inline constexpr std::uint8_t kOffsetNorm = 32;
+// Bits for kRotary: adjacent pairs; given frequencies or a magnitude (LLaMA 3.1, YaRN).
+enum RotaryVariant : std::uint8_t { kAdjacentPairs = 1, kScaledRotary = 2 };
 enum AttentionVariant : std::uint8_t { kAlibiBias = 1, kChunked = 2, kCapped = 4, kSinks = 8 };
 
 using OpDims = std::array<std::int64_t, 8>;

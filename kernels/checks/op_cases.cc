@@ -105,8 +105,9 @@ NormForward op_case(Operands& make, const OpKey& key, Of<NormForward>) {
 
 NormBackward op_case(Operands& make, const OpKey& key, Of<NormBackward>) {
   const auto kind = static_cast<NormKind>(key.variant & 1);
-  const auto gradients = static_cast<DType>(key.variant >> 2);
-  const NormForward f = norm_forward(make, key, kind);
+  const auto gradients = static_cast<DType>(key.variant % kOffsetNorm >> 2);
+  NormForward f = norm_forward(make, key, kind);
+  f.offset = (key.variant & kOffsetNorm) != 0 ? 1 : 0;
   make.device().run(f);
   const Shape shape = rows_by_cols(key);
   const bool with_residual = (key.variant & 2) != 0;
@@ -120,6 +121,7 @@ NormBackward op_case(Operands& make, const OpKey& key, Of<NormBackward>) {
                       .dx = make.empty(shape, key.dtype),
                       .dgain = make.normal({key.dims[1]}, gradients),
                       .dbias = f.bias.defined() ? make.normal({key.dims[1]}, gradients) : Tensor(),
+                      .offset = f.offset,
                       .label = kLabel};
 }
 

@@ -115,10 +115,12 @@ FlashBackward op_case(Operands& make, const OpKey& key, Of<FlashBackward>) {
 
 Rotary op_case(Operands& make, const OpKey& key, Of<Rotary>) {
   const AttentionDims d = dims_of_rows(key);
+  const bool is_scaled = (key.variant & kScaledRotary) != 0;
   return Rotary{.dims = d,
                 .x = heads_of(make.normal(shape_of(d), key.dtype), d, d.heads),
-                .frequencies = Tensor(),
-                .neighbours = key.variant != 0,
+                .frequencies =
+                    is_scaled ? make.normal({d.head_dim / 2}, DType::kFloat32, 0.1, 0.3) : Tensor(),
+                .neighbours = (key.variant & kAdjacentPairs) != 0,
                 .label = kCase};
 }
 

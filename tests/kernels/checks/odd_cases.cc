@@ -235,7 +235,11 @@ std::vector<OpCase> cases_of_today(const std::vector<DType>& dtypes) {
       cases.add(kind, 0, {5, 3, 8});
       cases.add(kind, 0, {17, 1, 6});
     }
-    cases.add(OpKind::kRotary, 1, {7, 3, 8});
+    for (const int rotary : {1, 2, 3}) cases.add(OpKind::kRotary, rotary, {7, 3, 8});
+    for (const int offset : {1, 3}) {
+      const int gradients = code(DType::kFloat32) << 2;
+      cases.add(OpKind::kNormBackward, kOffsetNorm | gradients | offset, {5, 33});
+    }
     for (const OpKind kind : {OpKind::kSoftCapForward, OpKind::kSoftCapBackward}) {
       cases.add(kind, 0, {1023});
     }
