@@ -3,8 +3,8 @@
 
 Usage: docs/sweeps.py requests N [plan] > requests.jsonl     draws N requests of simulate (or of plan)
        docs/sweeps.py ray requests.jsonl answers.jsonl       answers the requests on Ray
-       docs/sweeps.py processes requests.jsonl answers.jsonl answers the requests with concurrent.futures
-Run again after a stop, ray and processes answer the requests that are left.
+       docs/sweeps.py local requests.jsonl answers.jsonl     answers the requests with concurrent.futures
+Run again after a stop, ray and local answer the requests that are left.
 """
 import concurrent.futures
 import json
@@ -69,9 +69,9 @@ def answers_of_ray(chunks):
         yield ray.get(done[0])
 
 
-def answers_of_processes(chunks):
-    """Yields the answers of each chunk, in the order in which local processes finish them."""
-    with concurrent.futures.ProcessPoolExecutor() as executor:
+def answers_of_threads(chunks):
+    """Yields the answers of each chunk, in the order in which threads finish them. Each waits for its own tpsim."""
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as executor:
         for done in concurrent.futures.as_completed([executor.submit(answer_chunk, chunk) for chunk in chunks]):
             yield done.result()
 
@@ -84,7 +84,7 @@ def main():
             print(json.dumps(drawn_request(draw, number, rest[1] if len(rest) > 1 else "simulate")))
         return
     requests, output = map(pathlib.Path, rest)
-    answers_of = {"ray": answers_of_ray, "processes": answers_of_processes}[command]
+    answers_of = {"ray": answers_of_ray, "local": answers_of_threads}[command]
     chunks = chunks_left(requests, output)
     with output.open("a") as file:
         for number, answers in enumerate(answers_of(chunks), 1):
