@@ -23,7 +23,7 @@ Result<Answer> brief(const Arguments& arguments, const Terminal&) {
   TPSIM_TRY(const JsonValue report, parse_json(arguments.positional, "report"));
   const JsonValue* version = report.find("version");
   if (version == nullptr || version->as<std::string>() == nullptr) {
-    return bad_input("has no version, as reports of tpsim have", "report");
+    return bad_input("has no version, so it is not a report of tpsim", "report");
   }
   return Answer{.document = brief_report(report)};
 }
