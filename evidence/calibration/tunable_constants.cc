@@ -7,6 +7,7 @@
 
 #include "core/base/check.h"
 #include "core/base/units.h"
+#include "core/json/key_meanings.h"
 #include "core/machine/cluster_json.h"
 #include "core/software/stack_json.h"
 
@@ -159,7 +160,7 @@ std::string TunableConstant::text(double value) const {
 }
 
 std::string TunableConstant::meaning() const {
-  std::string text(OwnedNumber(*this).number.meaning);
+  std::string text(meaning_of(OwnedNumber(*this).number.meaning));
   if (text.ends_with(']')) text.erase(text.rfind(" ["));  // the default of files
   return text;
 }
