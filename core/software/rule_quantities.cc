@@ -74,7 +74,7 @@ struct NamedQuantity {
   RuleQuantity quantity;
 };
 constexpr NamedQuantity kQuantities[] = {
-    // Of the model.
+    // Quantities of the model.
     {"experts", [](M m, P, Stack) { return has_experts(m); }},
     {"heads", [](M m, P, Stack) { return m.attention.heads; }},
     {"kv_heads", [](M m, P, Stack) { return m.attention.kv_heads; }},
@@ -115,7 +115,7 @@ constexpr NamedQuantity kQuantities[] = {
     {"norm_place", [](M m, P, Stack) { return m.norm_place; }, &kNormPlaces},
     {"mlp", [](M m, P, Stack) { return m.mlp; }, &kActivations},
     {"position", [](M m, P, Stack) { return m.attention.position; }, &kPositions},
-    // Of the plan.
+    // Quantities of the plan.
     {"expert_tp", [](M, P p, Stack) { return expert_tensor_ranks(p); }},
     {"expert_dp", [](M, P p, Stack) { return expert_data_ranks(p); }},
     {"expert_ranks", [](M, P p, Stack) { return p.degrees.ep * expert_tensor_ranks(p); }},
@@ -133,7 +133,7 @@ constexpr NamedQuantity kQuantities[] = {
        return p.stage_layers == default_stage_layers(m.layers, p.degrees.pp);
      }},
     {"cut_shared_indices", [](M m, P p, Stack) { return cuts_shared_indices(m, p); }},
-    // Of the software.
+    // Quantities of the software.
     {"free_experts", [](M m, P, Stack s) { return has_free_experts(m, s); }},
     {"adapters", [](M, P, Stack s) { return s->training.finetune.adapts; }},
     {"quantized_base", [](M, P, Stack s) { return s->training.finetune.quantizes_base(); }},
