@@ -1,4 +1,5 @@
 // The table of core/plan/plan_settings.h. settings.txt describes the settings.
+#include "core/base/text.h"
 #include "core/plan/field_text.h"
 #include "core/plan/plan_settings.h"
 
