@@ -25,13 +25,12 @@ namespace tpsim {
 // memory (kAsync).
 enum class CheckpointKind : std::uint8_t { kSync, kAsync };
 template <>
-inline constexpr auto kEnumNames<CheckpointKind> = std::to_array<std::string_view>({"sync",
-                                                                                    "async"});
+inline constexpr auto kEnumNames<CheckpointKind> = words<2>("sync async");
 
 // Criterion by which tpsim chooses the number of spare nodes: lowest cost, or shortest wall time.
 enum class SparesFor : std::uint8_t { kCost, kTime };
 template <>
-inline constexpr auto kEnumNames<SparesFor> = std::to_array<std::string_view>({"cost", "time"});
+inline constexpr auto kEnumNames<SparesFor> = words<2>("cost time");
 
 // Power of an idle GPU relative to its full power: 50 of 400 W for an A100, 70 of 700 W for an
 // H100. An estimate. The rest of an idle node is assumed to draw as much as in a busy node.

@@ -162,6 +162,11 @@ std::int64_t setting_number(const std::vector<FlatSetting>& settings, std::strin
   return parse_number<std::int64_t>(setting_value(settings, key)).value_or(otherwise);
 }
 
+void put_setting(FlatSetting setting, std::vector<FlatSetting>& settings) {
+  std::erase_if(settings, [&](const FlatSetting& one) { return one.key == setting.key; });
+  settings.push_back(std::move(setting));
+}
+
 bool FlatReader::has(std::string_view key) const { return has_key(left_, key); }
 
 std::optional<std::string> FlatReader::text(std::string_view key) {

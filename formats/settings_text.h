@@ -48,6 +48,9 @@ std::string setting_value(const std::vector<FlatSetting>& settings, std::string_
 std::int64_t setting_number(const std::vector<FlatSetting>& settings, std::string_view key,
                             std::int64_t otherwise = 0);
 
+// Adds the setting, in place of one with its key.
+void put_setting(FlatSetting setting, std::vector<FlatSetting>& settings);
+
 // Reads settings by key and removes each one that is read. left() returns the settings that were
 // not read.
 class FlatReader {

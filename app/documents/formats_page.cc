@@ -1,9 +1,11 @@
+// Fills files_page.txt, the text of docs/files.md: a line "@keys KIND" stands for the table of a
+// format's keys.
 #include "app/documents/formats_page.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <span>
 #include <utility>
 
 #include "campaigns/assumptions.h"
@@ -16,39 +18,16 @@
 #include "core/software/stack_json.h"
 #include "frameworks/launch/held_settings.h"
 
+namespace tpsim {
+extern const std::span<const unsigned char> kFilesPage;  // files_page.txt
+}
+
 namespace tpsim::app {
 namespace {
 
-constexpr std::array kFormats = {
-    FileFormat{"cluster", "Clusters",
-               "the machines: nodes, GPUs, software, and the links inside and between nodes. Begin "
-               "with `tpsim show cluster dgx-h100 > mine.json`, then `--cluster mine.json`.",
-               cluster_schema},
-    FileFormat{"model", "Models",
-               "the model to train. A Hugging Face `config.json` works too. Begin with `tpsim show "
-               "model llama-3-8b > mine.json`, then `--model mine.json`.",
-               model_schema},
-    FileFormat{"stack", "Software stacks",
-               "the training software: its options, its host times, and the settings that its "
-               "launcher accepts. "
-               "Begin with `tpsim show stack megatron-core > mine.json`, then `--stack mine.json`.",
-               stack_schema},
-    FileFormat{"profile", "Profiles",
-               "a GPU: kernel times measured by `tpsim profile`, or published figures. "
-               "Begin with `tpsim show profile h100-sxm > mine.json`, then `--profile mine.json`.",
-               profile_schema},
-    FileFormat{
-        "plan", "Plans",
-        "one layout of one model on one cluster. `--save` writes it, and other commands read it. "
-        "`cluster`, `profile` and `stack` are names of the catalogue, or paths relative to the "
-        "folder of the plan file.",
-        plan_schema},
-    FileFormat{
-        "assumptions", "Assumptions of campaigns",
-        "the inputs of a campaign in addition to the step time: power, prices, failures and "
-        "storage, each with its source. Begin with `tpsim show assumptions dgx-h100 > mine.json`, "
-        "then `tpsim campaign --assumptions mine.json`.",
-        assumptions_schema},
+constexpr FileFormat kFormats[] = {
+    {"cluster", cluster_schema}, {"model", model_schema}, {"stack", stack_schema},
+    {"profile", profile_schema}, {"plan", plan_schema},   {"assumptions", assumptions_schema},
 };
 
 std::string bound_text(const JsonValue& bound) {
@@ -123,37 +102,24 @@ JsonValue json_schema(const FileFormat& format) {
 }
 
 std::string formats_page() {
-  std::string text =
-      "# Files\n\n"
-      "This page lists the keys of all files that tpsim reads and writes. `tpsim show formats` "
-      "prints it, and\n"
-      "`tpsim show schema KIND` prints a JSON schema for editors. All files are JSON. An unknown "
-      "key, a missing\n"
-      "key, a number out of range and a quantity without unit are errors that name file, line and "
-      "key.\n"
-      "Units: B, KiB, MiB, GiB; s, ms, us, h; GB/s, Gb/s; TFLOP/s. "
-      "Tables of\n"
-      "measured runs are described in [runs.md](runs.md), reports in [reports.md](reports.md).\n";
-  for (const FileFormat& format : kFormats) {
-    text += fmt::format(
-        "\n## {}\n\nA file of the kind `{}` describes {}\n\n| key | value | required | meaning "
-        "|\n|---|---|---|---|\n",
-        format.title, format.kind, format.purpose);
-    const JsonValue schema = format.schema();
-    add_rows(schema, "", text);
+  constexpr std::string_view kKeys = "@keys ";
+  std::string text;
+  std::string_view rest{reinterpret_cast<const char*>(kFilesPage.data()), kFilesPage.size()};
+  while (!rest.empty()) {
+    const std::string_view line = cut_off(rest, "\n");
+    if (line.starts_with(kKeys)) {
+      text += "| key | value | required | meaning |\n|---|---|---|---|\n";
+      for (const FileFormat& format : kFormats) {
+        if (format.kind == line.substr(kKeys.size())) add_rows(format.schema(), "", text);
+      }
+    } else if (line == "@held_settings") {
+      text += held_settings_text();
+    } else if (line == "@fixed_behaviour") {
+      text += fixed_behaviour_text();
+    } else {
+      text += fmt::format("{}\n", line);
+    }
   }
-  text +=
-      "\n## Launch files\n\nThe table shows which settings and software options of a plan the "
-      "files "
-      "of each launcher can\nexpress ([export.md](export.md)): all values (written), the listed "
-      "values, or none. Export refuses other\nvalues and names them, unless `--allow-loss` is "
-      "given "
-      "or the prediction stays the same. Export leaves out\nsettings that have no effect with the "
-      "launcher, such as fused rotary kernels of a model without rotary\nembeddings.\n\n" +
-      held_settings_text() +
-      "\nIf export refuses a part, the launcher has no option for it. The error and this table "
-      "state what the launcher\ndoes:\n\n" +
-      fixed_behaviour_text();
   return text;
 }
 

@@ -16,9 +16,7 @@ class Catalogue;
 namespace tpsim::app {
 
 struct FileFormat {
-  std::string_view kind;     // "cluster"
-  std::string_view title;    // title of the section
-  std::string_view purpose;  // completes "A file of the kind ... describes"
+  std::string_view kind;  // "cluster"
   JsonValue (*schema)();
 };
 std::span<const FileFormat> file_formats();

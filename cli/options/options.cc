@@ -3,10 +3,71 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/check.h"
+#include "core/base/text.h"
+#include "core/base/text_table.h"
+
 namespace tpsim::cli {
+
+extern const std::span<const unsigned char> kOptionTexts;  // options.txt
+
 namespace {
 
 using namespace option_table;  // NOLINT(google-build-using-namespace)
+
+void check(bool holds, std::string_view text) {
+  TPSIM_CHECK(holds, "options.txt: cannot read " + std::string(text));
+}
+
+struct CommandSetName {
+  std::string_view name;
+  CommandSet set;
+};
+constexpr CommandSetName kSets[] = {{"every", kEvery},       {"searches", kSearches},
+                                    {"measures", kMeasures}, {"single", kSingle},
+                                    {"all", kAll},           {"predicting", kPredicting}};
+
+CommandSet commands_called(std::string_view names) {
+  CommandSet set = kNone;
+  while (!names.empty()) {
+    const std::string_view name = cut_off(names, " ");
+    for (const CommandSetName& one : kSets) {
+      if (one.name == name) set = set | one.set;
+    }
+    for (const Command command : all_of<Command>()) {
+      if (name_of(command) == name) set = set | command;
+    }
+  }
+  return set;
+}
+
+std::string_view group_called(std::string_view name) {
+  constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
+      {"inputs", kInputs},     {"search", kSearch},      {"cut", kCut},
+      {"software", kSoftware}, {"whole_run", kWholeRun}, {"assumed", kAssumed},
+      {"training", kTraining}, {"output", kOutput}};
+  for (const auto& [word, title] : kGroups) {
+    if (word == name) return title;
+  }
+  check(false, name);
+  return "";
+}
+
+// Returns the option that a block of options.txt describes.
+OptionRow plain_option(const TableBlock& block) {
+  const std::string_view repeats = block.rest_of("repeats");
+  return {Opt::called(block.name),
+          std::string(block.name),
+          std::string(block.rest_of("value")),
+          std::string(block.rest_of("help")),
+          group_called(block.rest_of("group")),
+          commands_called(block.rest_of("in")),
+          false,
+          repeats == "last_wins" ? Repeats::kLastWins
+          : repeats == "joins"   ? Repeats::kJoins
+          : repeats == "each"    ? Repeats::kEach
+                                 : Repeats::kNever};
+}
 
 OptionRow setting_option(const SettingRow& row) {
   const bool is_given = row.role == SettingRole::kGiven;
@@ -69,10 +130,11 @@ struct Options {
   std::array<std::vector<OptionRow>, kCommandCount> by_command;
 
   Options() {
-    for (const OptionFacts& row : kRows) {
-      all.push_back({Opt::called(row.name), row.name, row.value, row.help, row.group, row.commands,
-                     false, row.repeats});
+    for (const TableBlock& block : read_table(kOptionTexts)) {
+      check(all.size() < kNames.size() && block.name == kNames[all.size()], block.name);
+      all.push_back(plain_option(block));
     }
+    check(all.size() == kNames.size(), "options.txt");
     std::transform(setting_rows().begin(), setting_rows().end(), std::back_inserter(all),
                    setting_option);
     std::transform(part_rows().begin(), part_rows().end(), std::back_inserter(all), part_option);

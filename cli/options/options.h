@@ -36,20 +36,20 @@ struct Answer;
 struct Terminal;
 
 struct CommandRow {
-  Command command;
-  Result<Answer> (*run)(const Arguments& arguments, const Terminal& terminal);
-  const char* name;
-  const char* summary;
-  const char* positional;  // name in --help; null if the command has none
-  const char* positional_help;
-  const char* examples;        // one command per line
-  const char* more = nullptr;  // name in --help of further arguments after the positional one
+  Command command{};
+  Result<Answer> (*run)(const Arguments& arguments, const Terminal& terminal) = nullptr;
+  const char* name = nullptr;
+  const char* summary = nullptr;
+  const char* positional = nullptr;  // name in --help; null if the command has none
+  const char* positional_help = nullptr;
+  const char* examples = nullptr;  // one command per line
+  const char* more = nullptr;      // name in --help of further arguments after the positional one
   const char* more_help = nullptr;
 };
 std::span<const CommandRow> command_rows();
 const CommandRow& row_of(Command command);
 
-inline constexpr int kPlainOptCount = static_cast<int>(std::size(option_table::kRows));
+inline constexpr int kPlainOptCount = static_cast<int>(std::size(option_table::kNames));
 inline constexpr int kOptCount =
     kPlainOptCount + kSettingCount + kStackPartCount + kAssumptionCount;
 
@@ -77,7 +77,7 @@ class Opt {
   constexpr explicit Opt(int index) : index_(index) {}
   static constexpr int index_of(std::string_view name) {
     for (int i = 0; i < kPlainOptCount; ++i) {
-      if (option_table::kRows[i].name == name) return i;
+      if (option_table::kNames[i] == name) return i;
     }
     throw std::invalid_argument("the table has no option of this name");
   }

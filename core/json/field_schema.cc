@@ -1,5 +1,7 @@
 #include "core/json/field_schema.h"
 
+#include "core/json/key_meanings.h"
+
 namespace tpsim {
 
 JsonValue FieldSchema::array_of(JsonValue items) {
@@ -20,7 +22,7 @@ JsonValue FieldSchema::integer_schema(IntRange range) {
 // an older format.
 void FieldSchema::put(const FieldKey& key, JsonValue schema, Presence presence) {
   if (properties_.find(key.name) != nullptr) return;
-  schema.set("description", key.meaning);
+  schema.set("description", meaning_of(key.meaning));
   properties_.set(std::string(key.name), std::move(schema));
   if (presence == kRequired) required_.push(JsonValue(key.name));
 }

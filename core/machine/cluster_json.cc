@@ -4,20 +4,18 @@
 #include "core/json/field_schema.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
+#include "core/json/key_meanings.h"
 
 namespace tpsim {
 namespace {
 
 constexpr auto kClusterHostFields = [](auto& io, auto& host) {
-  io.text({"source", "source of the host's numbers"}, host.source);
-  io.quantity({"link", "bandwidth between a GPU and its host in one direction"}, host.link);
-  io.number({"link_efficiency", "share of the link bandwidth that large copies achieve"},
-            host.link_efficiency, {1e-6, 1});
-  io.quantity({"memory_bandwidth", "host memory bandwidth per node"}, host.memory_bandwidth);
-  io.number(
-      {"memory_efficiency", "share of the host memory bandwidth that an optimizer update achieves"},
-      host.memory_efficiency, {1e-6, 1});
-  io.quantity({"memory", "host memory per node"}, host.memory);
+  io.text(key_at("cluster/source"), host.source);
+  io.quantity(key_at("cluster/link"), host.link);
+  io.number(key_at("cluster/link_efficiency"), host.link_efficiency, {1e-6, 1});
+  io.quantity(key_at("cluster/memory_bandwidth"), host.memory_bandwidth);
+  io.number(key_at("cluster/memory_efficiency"), host.memory_efficiency, {1e-6, 1});
+  io.quantity(key_at("cluster/memory"), host.memory);
   io.require(host.link.value() > 0, "link", "it must be above zero");
   io.require(host.memory_bandwidth.value() > 0, "memory_bandwidth", "it must be above zero");
 };
@@ -27,56 +25,35 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
   io.renamed("known_as", "aliases");
   io.renamed("several_ranks_share", "nic_collision_efficiency");
   io.renamed("transfer_share", "p2p_efficiency");
-  io.text({"name", "name in reports"}, cluster.name);
-  io.text({"source", "source of the numbers"}, cluster.source);
-  io.text({"aliases", "names of the cluster in tables of measured runs, separated by commas"},
-          cluster.aliases, kOptional);
-  io.text({"usual_for",
-           "GPUs whose measured runs are predicted on this cluster if they name none, separated by "
-           "commas; \"A100+NeMo\" applies to frameworks that begin with NeMo, \"A100 until "
-           "2024-09\" to rows of that date and earlier"},
-          cluster.usual_for, kOptional);
-  io.text({"profile", "profile of the GPUs: catalogue name or path"}, cluster.profile);
-  io.text({"stack", "default stack: catalogue name or path"}, cluster.stack);
-  io.integer({"nodes", "number of nodes"}, cluster.nodes, {});
-  io.integer({"gpus_per_node", "GPUs per node"}, cluster.gpus_per_node, {1, 1024});
-  io.integer({"gpus_per_host",
-              "GPUs per host, if an NVLink domain spans several hosts (trays of an NVL72 rack); a "
-              "host fails as a unit and owns the host memory; 0: the host is the node [0]"},
-             cluster.gpus_per_host, {0, 1024}, kOptional);
-  io.integer({"partly_used_gpus",
-              "GPUs per node that a job of several nodes uses if gpus_per_node does not divide its "
-              "size, such as 64 of 72; 0: all [0]"},
-             cluster.partly_used_gpus, {0, 1024}, kOptional);
+  io.text(key_at("cluster/name"), cluster.name);
+  io.text(key_at("cluster/cluster.source"), cluster.source);
+  io.text(key_at("cluster/aliases"), cluster.aliases, kOptional);
+  io.text(key_at("cluster/usual_for"), cluster.usual_for, kOptional);
+  io.text(key_at("cluster/profile"), cluster.profile);
+  io.text(key_at("cluster/stack"), cluster.stack);
+  io.integer(key_at("cluster/nodes"), cluster.nodes, {});
+  io.integer(key_at("cluster/gpus_per_node"), cluster.gpus_per_node, {1, 1024});
+  io.integer(key_at("cluster/gpus_per_host"), cluster.gpus_per_host, {0, 1024}, kOptional);
+  io.integer(key_at("cluster/partly_used_gpus"), cluster.partly_used_gpus, {0, 1024}, kOptional);
   io.require(cluster.gpus_per_node % host_size(cluster) == 0, "gpus_per_host",
              "it must divide gpus_per_node");
   io.require(cluster.partly_used_gpus <= cluster.gpus_per_node &&
                  cluster.partly_used_gpus % host_size(cluster) == 0,
              "partly_used_gpus",
              "it must be a multiple of gpus_per_host, and at most gpus_per_node");
-  io.integer({"nics_per_node", "NICs per node, which the GPUs of the node share"},
-             cluster.nics_per_node, {1, 1024});
-  io.object({"intra_node", "link between GPUs of a node"},
+  io.integer(key_at("cluster/nics_per_node"), cluster.nics_per_node, {1, 1024});
+  io.object(key_at("cluster/intra_node"),
             [&](auto& inner) { kLinkFields(inner, cluster.intra_node); });
-  io.object({"inter_node", "network between nodes, per NIC"},
+  io.object(key_at("cluster/inter_node"),
             [&](auto& inner) { kLinkFields(inner, cluster.inter_node); });
   io.object(
-      {"host", "CPUs and memory of a node, which an offloaded optimizer uses"},
-      [&](auto& inner) { kClusterHostFields(inner, cluster.host); }, kOptional);
-  io.integer({"nccl_channels",
-              "channels that NCCL opens between nodes per communicator, each through one NIC; 0: "
-              "one per NIC next to the communicator's ranks [0]"},
-             cluster.nccl_channels, {0, 1024}, kOptional);
-  io.number(
-      {"nic_collision_efficiency",
-       "loss from NCCL rings that share NICs: g > 1 groups with several ranks each on a node, "
-       "communicating at once, get this number ^ (1 + log2(g) / 2) of the node's bandwidth [1]"},
-      cluster.nic_collision_efficiency, {0.01, 1}, kOptional);
-  io.number(
-      {"p2p_efficiency", "bandwidth of pipeline sends between nodes, relative to collectives [1]"},
-      cluster.p2p_efficiency, {0.05, 20}, kOptional);
-  io.number({"gpu_clock", "GPU clock sustained in GEMMs, relative to that of the profile [1]"},
-            cluster.gpu_clock, {0.3, 1.3}, kOptional);
+      key_at("cluster/host"), [&](auto& inner) { kClusterHostFields(inner, cluster.host); },
+      kOptional);
+  io.integer(key_at("cluster/nccl_channels"), cluster.nccl_channels, {0, 1024}, kOptional);
+  io.number(key_at("cluster/nic_collision_efficiency"), cluster.nic_collision_efficiency, {0.01, 1},
+            kOptional);
+  io.number(key_at("cluster/p2p_efficiency"), cluster.p2p_efficiency, {0.05, 20}, kOptional);
+  io.number(key_at("cluster/gpu_clock"), cluster.gpu_clock, {0.3, 1.3}, kOptional);
   calibration_field(io, cluster.calibrated);
 };
 

@@ -8,6 +8,7 @@
 #include "core/json/field_schema.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
+#include "core/json/key_meanings.h"
 #include "core/machine/device_fields.h"
 
 namespace tpsim {
@@ -41,11 +42,11 @@ struct ProfileDocument {
   std::vector<CollectiveGroup> collectives;
 };
 
-constexpr NumberRange kCount{1, 1e15};        // dims and bytes: exact in a double
+constexpr NumberRange kExactCount{1, 1e15};   // dims and bytes: exact in a double
 constexpr NumberRange kDuration{1e-12, 1e6};  // seconds
 
 std::vector<TableColumn> op_columns(std::int64_t dims) {
-  std::vector<TableColumn> columns(static_cast<std::size_t>(dims), {"a dim", true, kCount});
+  std::vector<TableColumn> columns(static_cast<std::size_t>(dims), {"a dim", true, kExactCount});
   columns.push_back({"seconds", false, kDuration});
   columns.push_back({"spread", false, {0, 1e3}});
   columns.push_back({"count", true, {1, 1e9}});
@@ -54,20 +55,15 @@ std::vector<TableColumn> op_columns(std::int64_t dims) {
 
 constexpr auto kOpGroupFields = [](auto& io, auto& group) {
   constexpr auto kWithKernels = all_up_to<OpKind::kInitNormal>();
-  io.choice({"op", "kind of the kernel (OpKind in core/program/program.h)"}, group.key.kind,
-            {kWithKernels.begin(), kWithKernels.end()});
-  io.integer({"variant",
-              "variant of the kernel as a number; its bits depend on op (core/program/program.h)"},
-             group.key.variant, {0, 255});
-  io.choice({"dtype", "dtype of the operands"}, group.key.dtype,
+  io.choice(key_at("profile/op"), group.key.kind, {kWithKernels.begin(), kWithKernels.end()});
+  io.integer(key_at("profile/variant"), group.key.variant, {0, 255});
+  io.choice(key_at("profile/dtype"), group.key.dtype,
             {DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kInt32, DType::kFloat8,
              DType::kFloat8Block, DType::kMxFloat8, DType::kNvFloat4});
-  io.integer({"dims", "number of dimensions at the start of each sample"}, group.dims,
+  io.integer(key_at("profile/dims"), group.dims,
              {1, static_cast<std::int64_t>(group.key.dims.size())});
-  io.table({"samples",
-            "one row per size: its dimensions, median time in s, and optionally the relative "
-            "median absolute deviation and the number of timings"},
-           group.rows, op_columns(group.dims), static_cast<std::size_t>(group.dims) + 1);
+  io.table(key_at("profile/samples"), group.rows, op_columns(group.dims),
+           static_cast<std::size_t>(group.dims) + 1);
 };
 
 // Returns a GEMM dtype that has samples although its peak is zero; fp32 if there is none.
@@ -80,72 +76,47 @@ DType type_without_peak(const Profile& profile, const std::vector<OpGroup>& grou
 }
 
 constexpr auto kCollectiveGroupFields = [](auto& io, auto& group) {
-  io.choice({"collective", "collective, or P2P send and receive"}, group.kind,
-            every<CollectiveKind>());
-  io.integer({"ranks", "number of ranks of the communicator"}, group.ranks, {1, 1024});
-  io.table({"samples",
-            "one row per size: size of the whole array in bytes, as in nccl-tests, and median time "
-            "in s"},
-           group.rows, {{"bytes", true, kCount}, {"seconds", false, kDuration}}, 2);
+  io.choice(key_at("profile/collective"), group.kind, every<CollectiveKind>());
+  io.integer(key_at("profile/ranks"), group.ranks, {1, 1024});
+  io.table(key_at("profile/collectivegroup.samples"), group.rows,
+           {{"bytes", true, kExactCount}, {"seconds", false, kDuration}}, 2);
 };
 
 constexpr auto kAlgorithmFields = [](auto& io, auto& choice) {
-  io.text({"choice", "one algorithm in the library's encoding: GEMM shape and kernel settings"},
-          choice);
+  io.text(key_at("profile/choice"), choice);
 };
 
 constexpr auto kDocumentFields = [](auto& io, auto& document) {
   auto& profile = document.profile;
   io.format("tpsim-profile/1");
-  io.text({"name", "name in reports"}, profile.name);
-  io.text({"source", "source of the samples"}, profile.source);
-  io.text({"date", "date of the measurement"}, profile.date);
-  io.choice({"provenance",
-             "measured: by tpsim profile on the GPU itself; published: from published "
-             "measurements; datasheet: from peaks only"},
-            profile.provenance,
+  io.text(key_at("profile/name"), profile.name);
+  io.text(key_at("profile/source"), profile.source);
+  io.text(key_at("profile/date"), profile.date);
+  io.choice(key_at("profile/provenance"), profile.provenance,
             {Provenance::kMeasuredHere, Provenance::kPublished, Provenance::kDatasheet});
   io.object(
-      {"machine", "machine on which tpsim profile ran"},
-      [&](auto& inner) { kMachineFields(inner, profile.machine); }, kOptional);
-  io.object({"device", "properties of the GPU"},
-            [&](auto& inner) { kDeviceFields(inner, profile.device); });
-  io.object({"model",
-             "constants for kernels without sample; omitted constants are typical of the GPUs in "
-             "data/profiles"},
-            [&](auto& inner) { kModelFields(inner, profile.model); });
-  io.flag({"burst_clocks",
-           "ops were timed in short bursts at burst clock, so that predictions slow GEMMs by "
-           "sustained_clock"},
-          profile.burst_clocks);
+      key_at("profile/machine"), [&](auto& inner) { kMachineFields(inner, profile.machine); },
+      kOptional);
+  io.object(key_at("profile/device"), [&](auto& inner) { kDeviceFields(inner, profile.device); });
+  io.object(key_at("profile/model"), [&](auto& inner) { kModelFields(inner, profile.model); });
+  io.flag(key_at("profile/burst_clocks"), profile.burst_clocks);
   io.object(
-      {"runtime", "overheads and clocks measured by tpsim profile; omitted: not measured"},
-      [&](auto& inner) { kRuntimeFields(inner, profile.runtime); }, kOptional);
-  io.text({"algorithms_chosen_by", "library, its version and GPU for which algorithms hold"},
-          profile.algorithms.chosen_by, kOptional);
-  io.objects(
-      {"algorithms", "fastest GEMM algorithms found, which tpsim run uses again on such a GPU"},
-      profile.algorithms.choices, kAlgorithmFields, kOptional);
-  io.objects({"ops", "samples of kernel times, grouped by op, variant and dtype"}, document.ops,
-             kOpGroupFields, kOptional);
-  io.objects({"sustained",
-              "samples of ops timed again at sustained clocks and temperature; they take "
-              "precedence over ops"},
-             document.sustained, kOpGroupFields, kOptional);
+      key_at("profile/runtime"), [&](auto& inner) { kRuntimeFields(inner, profile.runtime); },
+      kOptional);
+  io.text(key_at("profile/algorithms_chosen_by"), profile.algorithms.chosen_by, kOptional);
+  io.objects(key_at("profile/algorithms"), profile.algorithms.choices, kAlgorithmFields, kOptional);
+  io.objects(key_at("profile/ops"), document.ops, kOpGroupFields, kOptional);
+  io.objects(key_at("profile/sustained"), document.sustained, kOpGroupFields, kOptional);
   for (const auto* groups : {&document.ops, &document.sustained}) {
     const DType type = type_without_peak(profile, *groups);
     io.require(type == DType::kFloat32, "device",
                fmt::format("the file has samples of {}, which need {}_peak", name_of(type),
                            type == DType::kFloat8Block ? "fp8" : name_of(type)));
   }
-  io.object_if(
-      profile.link.bandwidth > BytesPerSecond(),
-      {"link",
-       "link between the GPUs that timed collectives; omitted: that of the predicted cluster"},
-      [&](auto& inner) { kLinkFields(inner, profile.link); });
-  io.objects({"collectives",
-              "samples of collective times on one node, grouped by collective and number of ranks"},
-             document.collectives, kCollectiveGroupFields, kOptional);
+  io.object_if(profile.link.bandwidth > BytesPerSecond(), key_at("profile/link"),
+               [&](auto& inner) { kLinkFields(inner, profile.link); });
+  io.objects(key_at("profile/collectives"), document.collectives, kCollectiveGroupFields,
+             kOptional);
 };
 
 OpSample sample_of(const OpGroup& group, const std::vector<double>& row) {

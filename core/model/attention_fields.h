@@ -2,23 +2,18 @@
 #pragma once
 
 #include "core/json/json_fields.h"
+#include "core/json/key_meanings.h"
 #include "core/model/block_shape.h"
 
 namespace tpsim {
 
 // Keys of several objects.
-inline constexpr FieldKey kMixerKey{"mixer",
-                                    "token mixer of the block; planned: the ops of the list "
-                                    "planned; none: the block has an MLP only [attention]"};
-inline constexpr FieldKey kAttentionKey{"attention", "self-attention of the blocks"};
-inline constexpr FieldKey kRecurrentKey{"recurrent", "recurrence of mamba2 and delta_net blocks"};
-inline constexpr FieldKey kFfnKey{
-    "ffn_hidden", "hidden size of the MLP, or of one expert; 0: blocks without MLP"};
-inline constexpr FieldKey kExpertsKey{"experts", "mixture of experts; omitted for dense models"};
-inline constexpr FieldKey kPlannedKey{
-    "planned",
-    "ops that are predicted from their sizes and not executed, such as indexers: the mixer's if "
-    "mixer is planned, else in addition to the mixer"};
+inline constexpr FieldKey kMixerKey = key_at("model/mixer");
+inline constexpr FieldKey kAttentionKey = key_at("model/attention");
+inline constexpr FieldKey kRecurrentKey = key_at("model/recurrent");
+inline constexpr FieldKey kFfnKey = key_at("model/ffn_hidden");
+inline constexpr FieldKey kExpertsKey = key_at("model/experts");
+inline constexpr FieldKey kPlannedKey = key_at("model/planned");
 
 inline constexpr IntRange kCount{0, std::int64_t{1} << 24};
 
@@ -32,147 +27,71 @@ inline constexpr IntRange kPositions{0, std::int64_t{1} << 40};
 
 template <class Io, class Spec>
 void stretch_fields(Io& io, Spec& stretch) {
-  io.choice({"kind",
-             "linear: all frequencies are divided by factor; llama3, yarn: low frequencies only; "
-             "longrope: a divisor per frequency"},
-            stretch.kind, every<RotaryScaling>());
-  io.number({"factor", "linear, llama3, yarn: divisor of the scaled frequencies [1]"},
-            stretch.factor, {0, 1e6}, kOptional);
-  io.integer(
-      {"original_positions", "llama3, yarn, longrope: context length of pretraining in tokens"},
-      stretch.original_positions, {0, std::int64_t{1} << 40}, kOptional);
-  io.number({"low_freq_factor",
-             "llama3: frequencies that complete fewer turns in original_positions are divided by "
-             "factor [1]"},
-            stretch.low_freq_factor, {0, 1e6}, kOptional);
-  io.number(
-      {"high_freq_factor",
-       "llama3: frequencies that complete more turns in original_positions are unchanged [4]"},
-      stretch.high_freq_factor, {0, 1e6}, kOptional);
-  io.number({"beta_fast",
-             "yarn: frequencies that complete more turns in original_positions are unchanged [32]"},
-            stretch.beta_fast, {0, 1e6}, kOptional);
-  io.number({"beta_slow",
-             "yarn: frequencies that complete fewer turns in original_positions are divided by "
-             "factor [1]"},
-            stretch.beta_slow, {0, 1e6}, kOptional);
-  io.flag({"truncate",
-           "yarn: the bounds from beta_fast and beta_slow are rounded to whole pairs [true]"},
-          stretch.truncate, kOptional);
-  io.number({"mscale",
-             "yarn: cosines and sines are scaled by g(mscale) / g(mscale_all_dim), where g(a) = 1 "
-             "+ 0.1 a ln(factor); if either is 0, by g(1) [0]"},
-            stretch.mscale, {0, 1e6}, kOptional);
-  io.number({"mscale_all_dim",
-             "yarn: cosines and sines are scaled by g(mscale) / g(mscale_all_dim), where g(a) = 1 "
-             "+ 0.1 a ln(factor); if either is 0, by g(1) [0]"},
-            stretch.mscale_all_dim, {0, 1e6}, kOptional);
-  io.number(
-      {"attention_factor", "yarn, longrope: scale of cosines and sines; 0: from the formula [0]"},
-      stretch.attention_factor, {0, 1e6}, kOptional);
-  io.numbers(
-      {"short_factors", "longrope: divisor of each frequency if seq is at most original_positions"},
-      stretch.short_factors, {0, 1e9});
-  io.numbers({"long_factors",
-              "longrope: divisor of each frequency if seq is longer than original_positions"},
-             stretch.long_factors, {0, 1e9});
+  io.choice(key_at("model/stretch.kind"), stretch.kind, every<RotaryScaling>());
+  io.number(key_at("model/factor"), stretch.factor, {0, 1e6}, kOptional);
+  io.integer(key_at("model/original_positions"), stretch.original_positions,
+             {0, std::int64_t{1} << 40}, kOptional);
+  io.number(key_at("model/low_freq_factor"), stretch.low_freq_factor, {0, 1e6}, kOptional);
+  io.number(key_at("model/high_freq_factor"), stretch.high_freq_factor, {0, 1e6}, kOptional);
+  io.number(key_at("model/beta_fast"), stretch.beta_fast, {0, 1e6}, kOptional);
+  io.number(key_at("model/beta_slow"), stretch.beta_slow, {0, 1e6}, kOptional);
+  io.flag(key_at("model/truncate"), stretch.truncate, kOptional);
+  io.number(key_at("model/mscale"), stretch.mscale, {0, 1e6}, kOptional);
+  io.number(key_at("model/mscale_all_dim"), stretch.mscale_all_dim, {0, 1e6}, kOptional);
+  io.number(key_at("model/attention_factor"), stretch.attention_factor, {0, 1e6}, kOptional);
+  io.numbers(key_at("model/short_factors"), stretch.short_factors, {0, 1e9});
+  io.numbers(key_at("model/long_factors"), stretch.long_factors, {0, 1e9});
 }
 
 template <class Io, class Spec>
 void rotary_fields(Io& io, Spec& rotary) {
-  io.number({"fraction", "share of the head size that is rotated, from its first entry [1]"},
-            rotary.fraction, {0, 1}, kOptional);
-  io.flag({"neighbours",
-           "pairs of adjacent entries (2i, 2i + 1) are rotated instead of (i, i + half) [false]"},
-          rotary.neighbours, kOptional);
-  io.object_if(rotary.stretch != RotaryStretch{},
-               {"stretch",
-                "scaling of rotary frequencies for contexts longer than in pretraining "
-                "(rope_scaling of Hugging Face)"},
+  io.number(key_at("model/fraction"), rotary.fraction, {0, 1}, kOptional);
+  io.flag(key_at("model/neighbours"), rotary.neighbours, kOptional);
+  io.object_if(rotary.stretch != RotaryStretch{}, key_at("model/stretch"),
                [&](auto& inner) { stretch_fields(inner, rotary.stretch); });
 }
 
 template <class Io, class Spec>
 void score_fields(Io& io, Spec& score) {
-  io.number({"scale", "factor on the scores; 0: 1 / sqrt(head_dim) [0]"}, score.scale, {0, 1e6},
-            kOptional);
-  io.number({"cap", "soft cap: scores become cap x tanh(score / cap); 0: no cap [0]"}, score.cap,
-            {0, 1e6}, kOptional);
-  io.flag({"sinks",
-           "attention sinks: the softmax has a trained logit per head without a value (GPT-OSS) "
-           "[false]"},
-          score.sinks, kOptional);
-  io.number({"temperature",
-             "queries are scaled by 1 + temperature x ln(1 + floor((position + 1) / "
-             "temperature_floor)); 0: no scaling [0]"},
-            score.temperature, {0, 1e6}, kOptional);
-  io.integer(
-      {"temperature_floor", "number of positions after which the temperature scaling starts [1]"},
-      score.temperature_floor, {1, std::int64_t{1} << 40}, kOptional);
+  io.number(key_at("model/scale"), score.scale, {0, 1e6}, kOptional);
+  io.number(key_at("model/cap"), score.cap, {0, 1e6}, kOptional);
+  io.flag(key_at("model/sinks"), score.sinks, kOptional);
+  io.number(key_at("model/temperature"), score.temperature, {0, 1e6}, kOptional);
+  io.integer(key_at("model/temperature_floor"), score.temperature_floor, {1, std::int64_t{1} << 40},
+             kOptional);
 }
 
 template <class Io, class Spec>
 void latent_fields(Io& io, Spec& latent) {
-  io.integer(
-      {"q_rank",
-       "width of the latent from which queries are projected; 0: queries have one projection [0]"},
-      latent.q_rank, kCount, kOptional);
-  io.integer({"kv_rank", "width of the latent per token from which keys and values are projected"},
-             latent.kv_rank, {});
-  io.integer({"nope_dim", "part of a query or key head without rotary embedding"}, latent.nope_dim,
-             kCount);
-  io.integer(
-      {"rope_dim",
-       "part of a query or key head with rotary embedding; all heads share this part of the key"},
-      latent.rope_dim, kCount);
-  io.integer({"value_dim", "size of a value head"}, latent.value_dim, {});
+  io.integer(key_at("model/q_rank"), latent.q_rank, kCount, kOptional);
+  io.integer(key_at("model/kv_rank"), latent.kv_rank, {});
+  io.integer(key_at("model/nope_dim"), latent.nope_dim, kCount);
+  io.integer(key_at("model/rope_dim"), latent.rope_dim, kCount);
+  io.integer(key_at("model/latent.value_dim"), latent.value_dim, {});
 }
 
 // Attention fields that few models have.
 template <class Io, class Spec>
 void attention_extras(Io& io, Spec& attention) {
-  io.integer({"window",
-              "sliding window: number of positions that a query attends to, including its own; 0: "
-              "all earlier positions [0]"},
-             attention.window, {0, std::int64_t{1} << 40}, kOptional);
-  io.integer({"chunk",
-              "length of attention chunks in tokens: a query attends to its own chunk only (LLaMA "
-              "4); 0: no chunks [0]"},
-             attention.chunk, {0, std::int64_t{1} << 40}, kOptional);
-  count_field(io,
-              {"chosen",
-               "number of positions that an indexer selects per query (sparse attention of "
-               "DeepSeek-V3.2); 0: all [0]"},
-              attention.chosen, kPositions);
-  count_field(io, {"value_dim", "size of a value head; 0: head_dim [0]"}, attention.value_dim);
+  io.integer(key_at("model/attention.window"), attention.window, {0, std::int64_t{1} << 40},
+             kOptional);
+  io.integer(key_at("model/attention.chunk"), attention.chunk, {0, std::int64_t{1} << 40},
+             kOptional);
+  count_field(io, key_at("model/chosen"), attention.chosen, kPositions);
+  count_field(io, key_at("model/attention.value_dim"), attention.value_dim);
   io.when(attention.key_values != KeyValueSource::kProjected, [&](auto& inner) {
-    inner.choice({"key_values",
-                  "source of keys and values: two projections, one projection for both, or keys "
-                  "and values of an earlier layer [projected]"},
-                 attention.key_values, every<KeyValueSource>(), kOptional);
+    inner.choice(key_at("model/key_values"), attention.key_values, every<KeyValueSource>(),
+                 kOptional);
   });
-  io.choice({"qk_norm",
-             "norm of queries and keys; head: RMSNorm per head; plain: head without weights, after "
-             "rotation; width: RMSNorm over all heads; each_head: LayerNorm with its own weights "
-             "per head [none]"},
-            attention.qk_norm, every<QkNorm>(), kOptional);
-  io.flag({"qkv_bias",
-           "query, key and value projections have biases even if linear_bias is false [false]"},
-          attention.qkv_bias, kOptional);
-  io.flag({"output_bias", "the output projection has a bias even if linear_bias is false [false]"},
-          attention.output_bias, kOptional);
-  io.flag(
-      {"output_gate",
-       "a sigmoid gate from a further projection of the input scales the attention output [false]"},
-      attention.output_gate, kOptional);
-  io.object_if(attention.rotary != RotaryShape{},
-               {"rotary", "variants of rotary position embeddings"},
+  io.choice(key_at("model/qk_norm"), attention.qk_norm, every<QkNorm>(), kOptional);
+  io.flag(key_at("model/qkv_bias"), attention.qkv_bias, kOptional);
+  io.flag(key_at("model/output_bias"), attention.output_bias, kOptional);
+  io.flag(key_at("model/output_gate"), attention.output_gate, kOptional);
+  io.object_if(attention.rotary != RotaryShape{}, key_at("model/rotary"),
                [&](auto& inner) { rotary_fields(inner, attention.rotary); });
-  io.object_if(attention.score != ScoreShape{},
-               {"score", "changes of the attention scores before and in the softmax"},
+  io.object_if(attention.score != ScoreShape{}, key_at("model/attention.score"),
                [&](auto& inner) { score_fields(inner, attention.score); });
-  io.object_if(attention.latent != LatentShape{},
-               {"latent", "multi-head latent attention (DeepSeek-V2)"},
+  io.object_if(attention.latent != LatentShape{}, key_at("model/attention.latent"),
                [&](auto& inner) { latent_fields(inner, attention.latent); });
 }
 
@@ -189,18 +108,12 @@ bool has_extras(const Spec& attention) {
 
 template <class Io, class Spec>
 void attention_fields(Io& io, Spec& attention) {
-  io.integer({"heads", "number of query heads"}, attention.heads, {1, 1 << 16});
-  io.integer(
-      {"kv_heads", "number of key-value heads; equal to heads without grouped-query attention"},
-      attention.kv_heads, {1, 1 << 16});
-  io.integer({"head_dim", "size of a query or key head; with latent attention nope_dim + rope_dim"},
-             attention.head_dim, {});
-  io.choice({"position", "position encoding: ALiBi bias, learned table, rotary embedding, or none"},
-            attention.position, every<PositionKind>());
-  io.number({"rope_theta", "base of rotary position embeddings [10000]"}, attention.rope_theta,
-            {1, 1e12}, kOptional);
-  io.object_if(has_extras<AttentionShape>(attention),
-               {"extras", "attention features that only some models have"},
+  io.integer(key_at("model/attention.heads"), attention.heads, {1, 1 << 16});
+  io.integer(key_at("model/kv_heads"), attention.kv_heads, {1, 1 << 16});
+  io.integer(key_at("model/head_dim"), attention.head_dim, {});
+  io.choice(key_at("model/position"), attention.position, every<PositionKind>());
+  io.number(key_at("model/rope_theta"), attention.rope_theta, {1, 1e12}, kOptional);
+  io.object_if(has_extras<AttentionShape>(attention), key_at("model/attention.extras"),
                [&](auto& inner) { attention_extras(inner, attention); });
 }
 

@@ -16,12 +16,10 @@ namespace tpsim {
 
 enum class PositionKind : std::uint8_t { kAlibi, kLearned, kRotary, kNone };
 template <>
-inline constexpr auto kEnumNames<PositionKind> =
-    std::to_array<std::string_view>({"alibi", "learned", "rotary", "none"});
+inline constexpr auto kEnumNames<PositionKind> = words<4>("alibi learned rotary none");
 enum class NormKind : std::uint8_t { kLayerNorm, kRmsNorm };
 template <>
-inline constexpr auto kEnumNames<NormKind> = std::to_array<std::string_view>({"layer_norm",
-                                                                              "rms_norm"});
+inline constexpr auto kEnumNames<NormKind> = words<2>("layer_norm rms_norm");
 // Plain (up, activation, down) or gated (down(activation(gate) * up)): see is_gated(). kGelu and
 // kGeglu use the tanh approximation, kGeluErf the exact GELU. kClampedSwiglu is GPT-OSS's: (up + 1)
 // * gate * sigmoid(1.702 gate) with gate <= limit and |up| <= limit. kXielu (Apertus, two trained
@@ -39,16 +37,14 @@ enum class MlpKind : std::uint8_t {
 };
 template <>
 inline constexpr auto kEnumNames<MlpKind> =
-    std::to_array<std::string_view>({"gelu", "swiglu", "gelu_erf", "relu", "relu_squared", "geglu",
-                                     "clamped_swiglu", "xielu", "situ"});
+    words<9>("gelu swiglu gelu_erf relu relu_squared geglu clamped_swiglu xielu situ");
 // How the model's Hugging Face module computes a GELU. kOneKernel: one op of PyTorch. kSavedOps: an
 // op per step of the formula, whose results autograd saves ("gelu_new", "gelu_fast"). kFunctionOps:
 // the same in one autograd function, which saves the input and computes the rest again (BLOOM).
 // Other software has one kernel for all of them.
 enum class ActivationOps : std::uint8_t { kOneKernel, kSavedOps, kFunctionOps };
 template <>
-inline constexpr auto kEnumNames<ActivationOps> =
-    std::to_array<std::string_view>({"one_kernel", "saved_ops", "function_ops"});
+inline constexpr auto kEnumNames<ActivationOps> = words<3>("one_kernel saved_ops function_ops");
 constexpr bool is_gated(MlpKind mlp) {
   return mlp == MlpKind::kSwiglu || mlp == MlpKind::kGeglu || mlp == MlpKind::kClampedSwiglu ||
          mlp == MlpKind::kSitu;
@@ -56,8 +52,7 @@ constexpr bool is_gated(MlpKind mlp) {
 
 enum class RotaryScaling : std::uint8_t { kNone, kLinear, kLlama3, kYarn, kLongRope };
 template <>
-inline constexpr auto kEnumNames<RotaryScaling> =
-    std::to_array<std::string_view>({"none", "linear", "llama3", "yarn", "longrope"});
+inline constexpr auto kEnumNames<RotaryScaling> = words<5>("none linear llama3 yarn longrope");
 // Scaling of rotary frequencies for longer contexts. Each kind uses some of the fields; for the
 // formulas see reference_model/layers/rotary_table.h.
 struct RotaryStretch {
@@ -84,8 +79,7 @@ struct RotaryShape {
 // LayerNorm per head, each with its own weights (Cohere).
 enum class QkNorm : std::uint8_t { kNone, kHead, kPlain, kWidth, kEachHead };
 template <>
-inline constexpr auto kEnumNames<QkNorm> = std::to_array<std::string_view>({"none", "head", "plain",
-                                                                            "width", "each_head"});
+inline constexpr auto kEnumNames<QkNorm> = words<5>("none head plain width each_head");
 
 // Changes of the attention scores q'k before and in the softmax.
 struct ScoreShape {
@@ -113,8 +107,7 @@ struct LatentShape {
 // the same kind (Gemma 4's last layers).
 enum class KeyValueSource : std::uint8_t { kProjected, kSameMatrix, kEarlierLayer };
 template <>
-inline constexpr auto kEnumNames<KeyValueSource> =
-    std::to_array<std::string_view>({"projected", "same_matrix", "earlier_layer"});
+inline constexpr auto kEnumNames<KeyValueSource> = words<3>("projected same_matrix earlier_layer");
 
 struct AttentionShape {
   std::int64_t heads = 0;
@@ -144,8 +137,7 @@ struct AttentionShape {
 // probability among all experts). kAll: softmax over all experts. kSigmoid: sigmoid of each logit.
 enum class RouterScore : std::uint8_t { kChosen, kAll, kSigmoid };
 template <>
-inline constexpr auto kEnumNames<RouterScore> = std::to_array<std::string_view>({"chosen", "all",
-                                                                                 "sigmoid"});
+inline constexpr auto kEnumNames<RouterScore> = words<3>("chosen all sigmoid");
 struct RouterShape {
   RouterScore score = RouterScore::kChosen;
   bool renormalises = false;  // weights of a token are normalized to sum 1 (kAll, kSigmoid)
@@ -187,8 +179,7 @@ struct ExpertShape {
 // gives the result.
 enum class MixerKind : std::uint8_t { kAttention, kMamba2, kDeltaNet, kNone, kPlanned };
 template <>
-inline constexpr auto kEnumNames<MixerKind> =
-    std::to_array<std::string_view>({"attention", "mamba2", "delta_net", "none", "planned"});
+inline constexpr auto kEnumNames<MixerKind> = words<5>("attention mamba2 delta_net none planned");
 // Mamba-2 (Dao & Gu 2024), gated delta nets (Yang et al. 2024) and Kimi Delta Attention, which has
 // a decay per channel.
 struct RecurrentShape {

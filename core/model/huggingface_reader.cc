@@ -6,7 +6,7 @@
 
 #include "core/base/check.h"
 #include "core/base/leading_number.h"
-#include "core/model/huggingface_places.h"
+#include "core/model/model_fields.h"
 
 namespace tpsim {
 namespace {
@@ -237,7 +237,7 @@ void TableReader::add_op(const Statement& one) {
     part.name = filled(one.name);
     for (const auto& [name, expression] : one.expressions) {
       FieldPlace place;
-      PlaceFinder finder(name, place);
+      FieldFinder finder(name, place);
       part_fields(finder, part);
       *std::get<std::int64_t*>(place.where) = static_cast<std::int64_t>(number(expression));
     }
@@ -253,7 +253,7 @@ void TableReader::add_op(const Statement& one) {
   }
   for (const auto& [name, expression] : one.expressions) {
     FieldPlace place;
-    PlaceFinder finder(name, place);
+    FieldFinder finder(name, place);
     planned_fields(finder, op);
     *std::get<std::int64_t*>(place.where) = static_cast<std::int64_t>(number(expression));
   }

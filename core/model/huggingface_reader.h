@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "core/json/field_finder.h"
 #include "core/json/json_fields.h"
 #include "core/model/huggingface_tables.h"
 #include "core/model/model_spec.h"
@@ -69,6 +70,11 @@ class TableReader {
   std::map<std::string, BlockShape> shapes_;
   std::set<std::string> kept_, missing_objects_;
 };
+
+// Finds a field of a model or block by its path in model files, such as
+// "attention.rotary.fraction". The fields of a block are those of `block`, which may be the model
+// itself.
+FieldPlace place_in(ModelSpec& model, BlockShape& block, std::string_view path);
 
 // Calls `read` with the reader of the object that has the last key of a path "object.key".
 void with_owner(FieldReader& in, std::string_view path, Presence presence,

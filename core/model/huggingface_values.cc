@@ -7,8 +7,8 @@
 
 #include "core/base/check.h"
 #include "core/base/leading_number.h"
-#include "core/model/huggingface_places.h"
 #include "core/model/huggingface_reader.h"
+#include "core/model/model_fields.h"
 
 namespace tpsim {
 namespace {
@@ -146,6 +146,14 @@ bool has_key(FieldReader& in, std::string_view path) {
   with_owner(in, path, kOptional,
              [&](FieldReader& owner, std::string_view key) { has = owner.has(key); });
   return has;
+}
+
+FieldPlace place_in(ModelSpec& model, BlockShape& block, std::string_view path) {
+  FieldPlace found;
+  FieldFinder finder(path, found);
+  block_fields(finder, block);
+  if (!found.is_found()) model_fields(finder, model);
+  return found;
 }
 
 const FamilyTables& family_tables() {

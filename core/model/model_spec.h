@@ -18,7 +18,7 @@ enum class NormPlace : std::uint8_t { kBefore, kAfter, kAround, kOneParallel, kT
 
 template <>
 inline constexpr auto kEnumNames<NormPlace> =
-    std::to_array<std::string_view>({"before", "after", "around", "one_parallel", "two_parallel"});
+    words<5>("before after around one_parallel two_parallel");
 
 // The parts around the blocks.
 struct EndShape {

@@ -18,8 +18,7 @@ namespace tpsim {
 // weighted sum of values. kPass: elementwise work, including norms.
 enum class PlannedOpKind : std::uint8_t { kLinear, kPairs, kPass };
 template <>
-inline constexpr auto kEnumNames<PlannedOpKind> =
-    std::to_array<std::string_view>({"linear", "pairs", "pass"});
+inline constexpr auto kEnumNames<PlannedOpKind> = words<3>("linear pairs pass");
 
 // Sharding over tensor-parallel ranks. kWhole: each rank computes the whole op for all tokens.
 // kTokens: each rank has all weights, and with sequence parallelism its share of the tokens. kRows:
@@ -27,8 +26,7 @@ inline constexpr auto kEnumNames<PlannedOpKind> =
 // columns; results are partial sums.
 enum class PlannedSharding : std::uint8_t { kWhole, kTokens, kRows, kColumns };
 template <>
-inline constexpr auto kEnumNames<PlannedSharding> =
-    std::to_array<std::string_view>({"whole", "tokens", "rows", "columns"});
+inline constexpr auto kEnumNames<PlannedSharding> = words<4>("whole tokens rows columns");
 
 // Sizes are those of the whole model. Fields that a kind does not use stay 0.
 struct PlannedOp {

@@ -26,6 +26,9 @@ enum class FieldKind : std::uint8_t {
   kSet,          // bits: "attn,moe_router"; a word may stand for several bits
   kList,         // one number for each model chunk
 };
+template <>
+inline constexpr auto kEnumNames<FieldKind> =
+    words<7>("number switch word word_or_count word_or_ratio set list");
 
 struct FieldWord {
   std::int64_t value = 0;

@@ -30,25 +30,22 @@ struct ParallelDegrees {
 // GEMMs, but not attention (torchtitan's selective option "op"); predicted only.
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull, kBlocks, kOps };
 template <>
-inline constexpr auto kEnumNames<Recompute> =
-    std::to_array<std::string_view>({"none", "selective", "full", "blocks", "ops"});
+inline constexpr auto kEnumNames<Recompute> = words<5>("none selective full blocks ops");
 
 enum class AttentionKind : std::uint8_t { kUnfused, kFlash };
 template <>
-inline constexpr auto kEnumNames<AttentionKind> = std::to_array<std::string_view>({"unfused",
-                                                                                   "flash"});
+inline constexpr auto kEnumNames<AttentionKind> = words<2>("unfused flash");
 
 // reference_model/parallel/schedule.h describes them.
 enum class ScheduleKind : std::uint8_t { kGpipe, kOneFOneB, kInterleaved, kZbH1 };
 template <>
-inline constexpr auto kEnumNames<ScheduleKind> =
-    std::to_array<std::string_view>({"gpipe", "1f1b", "interleaved", "zb-h1"});
+inline constexpr auto kEnumNames<ScheduleKind> = words<4>("gpipe 1f1b interleaved zb-h1");
 
 // State kept in host memory. kOptimizer: the optimizer state, which the CPU updates (Ren et al.
 // 2021, ZeRO-Offload); gradients are copied to the host and updated weights back.
 enum class Offload : std::uint8_t { kNone, kOptimizer };
 template <>
-inline constexpr auto kEnumNames<Offload> = std::to_array<std::string_view>({"none", "optimizer"});
+inline constexpr auto kEnumNames<Offload> = words<2>("none optimizer");
 
 // Recipe by which GEMM operands of the blocks' linear layers are quantized, as in Transformer
 // Engine. Scales are per tensor, from the amax of earlier steps (kFp8) or of the tensor itself
@@ -58,14 +55,13 @@ inline constexpr auto kEnumNames<Offload> = std::to_array<std::string_view>({"no
 enum class Precision : std::uint8_t { kNone, kFp8, kFp8Current, kFp8Block, kMxFp8, kNvFp4 };
 template <>
 inline constexpr auto kEnumNames<Precision> =
-    std::to_array<std::string_view>({"none", "fp8", "fp8-current", "fp8-block", "mxfp8", "nvfp4"});
+    words<6>("none fp8 fp8-current fp8-block mxfp8 nvfp4");
 
 // Order of the parallel dimensions over global ranks, fastest-varying first. The context-parallel
 // dimension always follows the tensor-parallel one.
 enum class RankOrder : std::uint8_t { kTpDpPp, kTpPpDp };
 template <>
-inline constexpr auto kEnumNames<RankOrder> = std::to_array<std::string_view>({"tp-dp-pp",
-                                                                               "tp-pp-dp"});
+inline constexpr auto kEnumNames<RankOrder> = words<2>("tp-dp-pp tp-pp-dp");
 
 struct Plan {
   ParallelDegrees degrees;

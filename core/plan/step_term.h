@@ -49,6 +49,7 @@ class StepTerms {
   constexpr StepTerms(std::initializer_list<StepTerm> terms = {}) {
     for (const StepTerm term : terms) bits_ |= bit(term);
   }
+  constexpr void add(StepTerm term) { bits_ |= bit(term); }
   constexpr bool contains(StepTerm term) const { return (bits_ & bit(term)) != 0; }
 
  private:

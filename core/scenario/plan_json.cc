@@ -4,6 +4,7 @@
 #include "core/json/field_schema.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
+#include "core/json/key_meanings.h"
 #include "core/model/model_fields.h"
 #include "core/plan/plan_settings.h"
 #include "core/software/field_json.h"
@@ -25,45 +26,27 @@ constexpr auto kPlanFields = [](auto& io, auto& plan) {
 
 constexpr auto kFileFields = [](auto& io, auto& file) {
   io.format("tpsim-plan/1");
-  io.object({"model", "complete contents of a model file"},
-            [&](auto& inner) { model_fields(inner, file.model); });
-  io.text({"cluster", "catalogue name or path"}, file.cluster);
-  io.text({"profile", "catalogue name or path"}, file.profile);
-  io.text({"stack", "catalogue name or path"}, file.stack);
-  io.object_if(!file.parts.empty(), {"parts", "software options that replace those of the stack"},
+  io.object(key_at("plan/model"), [&](auto& inner) { model_fields(inner, file.model); });
+  io.text(key_at("plan/cluster"), file.cluster);
+  io.text(key_at("plan/profile"), file.profile);
+  io.text(key_at("plan/stack"), file.stack);
+  io.object_if(!file.parts.empty(), key_at("plan/parts"),
                [&](auto& inner) { part_value_fields(inner, file.parts); });
-  io.object_if(
-      file.node_gbps > 0, {"network", "network between nodes, if it replaces that of the cluster"},
-      [&](auto& inner) {
-        inner.number(
-            {"node_gbps", "bandwidth per node in Gb/s, all NICs together, in one direction"},
-            file.node_gbps, {1, 1e6});
-      });
+  io.object_if(file.node_gbps > 0, key_at("plan/network"), [&](auto& inner) {
+    inner.number(key_at("plan/node_gbps"), file.node_gbps, {1, 1e6});
+  });
   const bool assumes = file.stack_assumed || file.network_assumed || !file.settings_assumed.empty();
-  io.object_if(
-      assumes,
-      {"assumed", "inputs that were assumed when the plan was made; they widen the intervals"},
-      [&](auto& inner) {
-        inner.flag({"stack", "the stack was not stated, and this one is assumed [false]"},
-                   file.stack_assumed, kOptional);
-        inner.flag({"network", "the network of the model's default cluster was assumed [false]"},
-                   file.network_assumed, kOptional);
-        inner.texts({"settings",
-                     "unknown settings of the launch file, which are assumed to have no effect"},
-                    file.settings_assumed);
-      });
-  io.object_if(
-      !file.contents.empty(),
-      {"contents",
-       "hashes of the named entries when the plan was saved; tpsim warns if an entry has changed "
-       "since"},
-      [&](auto& inner) {
-        inner.text({"cluster", "hash of the cluster file; empty: none was used"},
-                   file.contents.cluster, kOptional);
-        inner.text({"profile", "hash of the profile file"}, file.contents.profile, kOptional);
-        inner.text({"stack", "hash of the stack file"}, file.contents.stack, kOptional);
-      });
-  io.object({"plan", "settings of the plan"}, [&](auto& inner) { kPlanFields(inner, file.plan); });
+  io.object_if(assumes, key_at("plan/assumed"), [&](auto& inner) {
+    inner.flag(key_at("plan/assumed.stack"), file.stack_assumed, kOptional);
+    inner.flag(key_at("plan/assumed.network"), file.network_assumed, kOptional);
+    inner.texts(key_at("plan/settings"), file.settings_assumed);
+  });
+  io.object_if(!file.contents.empty(), key_at("plan/contents"), [&](auto& inner) {
+    inner.text(key_at("plan/contents.cluster"), file.contents.cluster, kOptional);
+    inner.text(key_at("plan/contents.profile"), file.contents.profile, kOptional);
+    inner.text(key_at("plan/contents.stack"), file.contents.stack, kOptional);
+  });
+  io.object(key_at("plan/plan"), [&](auto& inner) { kPlanFields(inner, file.plan); });
 };
 
 namespace fs = std::filesystem;

@@ -20,14 +20,13 @@ namespace tpsim {
 // kQlora: LoRA with frozen weights in fewer bits.
 enum class FinetuneMethod : std::uint8_t { kFull, kLora, kQlora };
 template <>
-inline constexpr auto kEnumNames<FinetuneMethod> = std::to_array<std::string_view>({"full", "lora",
-                                                                                    "qlora"});
+inline constexpr auto kEnumNames<FinetuneMethod> = words<3>("full lora qlora");
 
 // Linear layers with adapters. Fused matrices have an adapter if one of their parts is a target.
 enum class AdapterTarget : std::uint8_t { kQuery, kKey, kValue, kOutput, kGate, kUp, kDown };
 template <>
-inline constexpr auto kEnumNames<AdapterTarget> = std::to_array<std::string_view>(
-    {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"});
+inline constexpr auto kEnumNames<AdapterTarget> =
+    words<7>("q_proj k_proj v_proj o_proj gate_proj up_proj down_proj");
 constexpr std::int64_t adapter_bit(AdapterTarget target) {
   return std::int64_t{1} << static_cast<int>(target);
 }
@@ -37,34 +36,31 @@ inline constexpr std::int64_t kAttentionTargets = 0b0001111, kMlpTargets = 0b111
 // kRankStabilized: alpha / sqrt(rank) (Kalajdzievski 2023, arXiv 2312.03732).
 enum class LoraScaling : std::uint8_t { kByRank, kRankStabilized };
 template <>
-inline constexpr auto kEnumNames<LoraScaling> = std::to_array<std::string_view>({"plain",
-                                                                                 "rslora"});
+inline constexpr auto kEnumNames<LoraScaling> = words<2>("plain rslora");
 
 // Dtype of adapters, their gradients and their optimizer state. kFloat32: fp32 weights, whose GEMMs
 // autocast runs in the plan's dtype (peft's autocast_adapter_dtype).
 enum class LoraDtype : std::uint8_t { kPlan, kFloat32 };
 template <>
-inline constexpr auto kEnumNames<LoraDtype> = std::to_array<std::string_view>({"plan", "fp32"});
+inline constexpr auto kEnumNames<LoraDtype> = words<2>("plan fp32");
 
 // kFused: the second GEMM adds to the layer's output. kTorch: dropout, scale and addition are ops
 // of their own, and inputs are cast to the adapters' dtype (peft/tuners/lora/layer.py).
 enum class LoraKernel : std::uint8_t { kFused, kTorch };
 template <>
-inline constexpr auto kEnumNames<LoraKernel> = std::to_array<std::string_view>({"fused", "torch"});
+inline constexpr auto kEnumNames<LoraKernel> = words<2>("fused torch");
 
 // Storage of the frozen weights of linear layers in blocks. kNf4 has a scale for 64 weights, kInt4
 // scale and zero point for 128 (GPTQ, AWQ), kInt8 one scale for each output.
 enum class BaseDtype : std::uint8_t { kPlan, kNf4, kInt4, kInt8 };
 template <>
-inline constexpr auto kEnumNames<BaseDtype> = std::to_array<std::string_view>({"plan", "nf4",
-                                                                               "int4", "int8"});
+inline constexpr auto kEnumNames<BaseDtype> = words<4>("plan nf4 int4 int8");
 
 // Weights that are trained beside the adapters. Word embeddings and head are trained together only,
 // see broken_part_rule().
 enum class TrainedPart : std::uint8_t { kEmbedding, kHead, kNorms };
 template <>
-inline constexpr auto kEnumNames<TrainedPart> = std::to_array<std::string_view>({"embedding",
-                                                                                 "head", "norms"});
+inline constexpr auto kEnumNames<TrainedPart> = words<3>("embedding head norms");
 constexpr std::int64_t trained_bit(TrainedPart part) {
   return std::int64_t{1} << static_cast<int>(part);
 }

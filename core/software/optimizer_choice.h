@@ -23,9 +23,9 @@ enum class OptimizerKind : std::uint8_t {
   kSgdMomentum,
 };
 template <>
-inline constexpr auto kEnumNames<OptimizerKind> = std::to_array<std::string_view>(
-    {"adamw", "muon", "adamw_bnb_8bit", "adamw_torchao_8bit", "adamw_torchao_4bit", "adafactor",
-     "lion", "lion_8bit", "sgd", "sgd_momentum"});
+inline constexpr auto kEnumNames<OptimizerKind> = words<10>(
+    "adamw muon adamw_bnb_8bit adamw_torchao_8bit adamw_torchao_4bit adafactor lion lion_8bit sgd "
+    "sgd_momentum");
 
 // Muon's iterations for a matrix that tensor-parallel ranks shard, with Megatron-Core's names.
 enum class MuonTpMode : std::uint8_t {
@@ -34,7 +34,6 @@ enum class MuonTpMode : std::uint8_t {
   kDistributed,  // on shards; the product of the unsharded extent is all-reduced in each iteration
 };
 template <>
-inline constexpr auto kEnumNames<MuonTpMode> =
-    std::to_array<std::string_view>({"blockwise", "duplicated", "distributed"});
+inline constexpr auto kEnumNames<MuonTpMode> = words<3>("blockwise duplicated distributed");
 
 }  // namespace tpsim

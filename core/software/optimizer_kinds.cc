@@ -1,98 +1,74 @@
+// Reads optimizers.txt, which describes the lines.
 #include "core/software/optimizer_kinds.h"
 
+#include <span>
+#include <vector>
+
+#include "core/base/check.h"
+#include "core/base/leading_number.h"
 #include "core/base/text.h"
+#include "core/base/text_table.h"
 
 namespace tpsim {
+
+extern const std::span<const unsigned char> kOptimizerTable;  // optimizers.txt
+
 namespace {
 
-// 8-bit values with an fp32 scale per block of 256, and 4-bit values with one per 128
-// (bitsandbytes/optim/optimizer.py; torchao/optim/adam.py, block_size). Tensors below 4,096
-// elements, which keep fp32, are not counted apart.
-constexpr double kEightBits = 1 + 4.0 / 256, kFourBits = 0.5 + 4.0 / 128;
-constexpr const char* kOnePass = "one pass over weights, gradients and state";
+template <class Number>
+Number number_in(std::string_view text) {
+  const auto number = parse_number<Number>(text);
+  TPSIM_CHECK(number.has_value(), "optimizers.txt: not a number: '" + std::string(text) + "'");
+  return *number;
+}
 
-constexpr std::array<OptimizerRow, 10> kOptimizers = {{
-    {.kind = OptimizerKind::kAdamW,
-     .title = "AdamW",
-     .updates = UpdatedParameters::kAll,
-     .moments = 2,
-     // foreach ops: moments, bias corrections and update.
-     .unfused = {1, 19, 12},
-     .is_executed = true,
-     .can_offload = true,
-     .ops = "one pass over weights, gradients and both moments",
-     .names = kAdamNames},
-    {.kind = OptimizerKind::kMuon,
-     .title = "Muon",
-     .updates = UpdatedParameters::kBlockMatrices,
-     .moments = 1,
-     .is_executed = true,
-     .needs_whole_matrices = true,
-     .ops = "momentum, five Newton-Schulz iterations of three GEMMs per matrix, and AdamW for the "
-            "rest",
-     .keeps = "the momentum of matrices and both moments of Adam for the rest",
-     .collectives = {"", "owners broadcast the weights of their tensors", "updates are gathered",
-                     "updates are gathered"},
-     .names = "muon dist_muon Muon"},
-    {.kind = OptimizerKind::kBitsAdamW8,
-     .title = "8-bit AdamW of bitsandbytes",
-     // The Trainer keeps the moments of embeddings in fp32 (transformers/trainer.py:1271).
-     .updates = UpdatedParameters::kNotEmbeddings,
-     .moments = 2,
-     .moment_bytes = kEightBits,
-     .ops = kOnePass,
-     .keeps = "both moments of Adam in blocks of 8 bits, those of embeddings in fp32",
-     .names = "adamw_bnb_8bit adamw_8bit adamw8bit paged_adamw_8bit AdamW8bit PagedAdamW8bit"},
-    {.kind = OptimizerKind::kTorchAdamW8,
-     .title = "8-bit AdamW of torchao",
-     .moments = 2,
-     .moment_bytes = kEightBits,
-     .ops = kOnePass,
-     .keeps = "both moments of Adam in blocks of 8 bits",
-     .names = "adamw_torch_8bit ao_adamw_8bit"},
-    {.kind = OptimizerKind::kTorchAdamW4,
-     .title = "4-bit AdamW of torchao",
-     .moments = 2,
-     .moment_bytes = kFourBits,
-     .ops = kOnePass,
-     .keeps = "both moments of Adam in blocks of 4 bits",
-     .names = "adamw_torch_4bit ao_adamw_4bit"},
-    // transformers/optimization.py, Adafactor.step without a first moment: 14 ops of each tensor,
-    // 20 reads and writes of all its elements. State: a row and a column of each matrix.
-    {.kind = OptimizerKind::kAdafactor,
-     .title = "Adafactor",
-     .moments = 1,
-     .moment_bytes = 4.0 / 1024,
-     .unfused = {0, 20, 14},
-     .is_never_fused = true,
-     .ops = "squares, their means over rows and columns, the update and its norm",
-     .keeps = "means of squared gradients over rows and columns",
-     .names = "adafactor Adafactor"},
-    {.kind = OptimizerKind::kLion,
-     .title = "Lion",
-     .moments = 1,
-     .ops = kOnePass,
-     .keeps = "the momentum",
-     .names = "lion_32bit lion paged_lion_32bit Lion"},
-    {.kind = OptimizerKind::kLion8,
-     .title = "8-bit Lion of bitsandbytes",
-     .moments = 1,
-     .moment_bytes = kEightBits,
-     .ops = kOnePass,
-     .keeps = "the momentum in blocks of 8 bits",
-     .names = "lion_8bit paged_lion_8bit"},
-    {.kind = OptimizerKind::kSgd,
-     .title = "SGD",
-     .ops = "one pass over weights and gradients",
-     .keeps = "no moments",
-     .names = "sgd SGD"},
-    {.kind = OptimizerKind::kSgdMomentum,
-     .title = "SGD with momentum",
-     .moments = 1,
-     .unfused = {0, 8, 3},
-     .ops = kOnePass,
-     .keeps = "the momentum"},
-}};
+UpdatedParameters updates_in(std::string_view word) {
+  if (word == "block_matrices") return UpdatedParameters::kBlockMatrices;
+  if (word == "not_embeddings") return UpdatedParameters::kNotEmbeddings;
+  TPSIM_CHECK(word.empty(), "optimizers.txt: unknown updates");
+  return UpdatedParameters::kAll;
+}
+
+OptimizerRow optimizer_in(const TableBlock& block) {
+  OptimizerRow row{.title = block.rest_of("title"),
+                   .updates = updates_in(block.rest_of("updates")),
+                   .is_never_fused = block.has("is_never_fused"),
+                   .is_executed = block.has("is_executed"),
+                   .needs_whole_matrices = block.has("needs_whole_matrices"),
+                   .can_offload = block.has("can_offload"),
+                   .ops = block.rest_of("ops"),
+                   .keeps = block.rest_of("keeps"),
+                   .names = block.rest_of("names")};
+  if (row.names == "$adam_names") row.names = kAdamNames;
+  for (auto [word, rest] : block.lines) {
+    if (word == "moments") row.moments = number_in<std::int64_t>(rest);
+    if (word == "moment_bytes") row.moment_bytes = number_in<double>(rest);
+    if (word == "unfused") {
+      row.unfused.narrow = number_in<double>(cut_off(rest, " "));
+      row.unfused.wide = number_in<double>(cut_off(rest, " "));
+      row.unfused.launches = number_in<std::int64_t>(rest);
+    }
+    if (word == "collective") {
+      const auto zero = number_in<std::size_t>(cut_off(rest, " "));
+      row.collectives.at(zero) = rest;
+    }
+  }
+  return row;
+}
+
+// Returns the optimizers in the order of OptimizerKind.
+const std::vector<OptimizerRow>& optimizers() {
+  static const std::vector<OptimizerRow> kOptimizers = [] {
+    std::vector<OptimizerRow> rows;
+    for (const TableBlock& block : read_table(kOptimizerTable)) {
+      rows.push_back(optimizer_in(block));
+      rows.back().kind = static_cast<OptimizerKind>(rows.size() - 1);
+      TPSIM_CHECK(block.name == name_of(rows.back().kind), "optimizers.txt: not in order");
+    }
+    return rows;
+  }();
+  return kOptimizers;
+}
 
 }  // namespace
 
@@ -103,7 +79,7 @@ std::string_view prefix_in_files(StateTensor tensor) {
 }
 
 const OptimizerRow& row_of(OptimizerKind kind) {
-  return kOptimizers[static_cast<std::size_t>(kind)];
+  return optimizers()[static_cast<std::size_t>(kind)];
 }
 
 OptimizerKind updater_of(OptimizerKind kind, bool is_block_matrix) {
@@ -148,7 +124,7 @@ std::string moments_text(OptimizerKind kind, DType dtype) {
 }
 
 const OptimizerRow* optimizer_called(std::string_view name) {
-  for (const OptimizerRow& row : kOptimizers) {
+  for (const OptimizerRow& row : optimizers()) {
     if (matches_any(name, row.names)) return &row;
   }
   return nullptr;

@@ -13,8 +13,7 @@ namespace tpsim {
 // kTorch: plain PyTorch ops, one pass over memory each (lowering/passes/unfused_kernels.h).
 enum class KernelFusion : std::uint8_t { kFused, kTorch };
 template <>
-inline constexpr auto kEnumNames<KernelFusion> = std::to_array<std::string_view>({"fused",
-                                                                                  "torch"});
+inline constexpr auto kEnumNames<KernelFusion> = words<2>("fused torch");
 
 // kFusedUnscaled: the kernel needs cosines and sines of magnitude 1, as Transformer Engine's does;
 // scaled ones (YaRN's attention factor) use plain ops. kTorchComplex: pairs are multiplied as
@@ -22,14 +21,14 @@ inline constexpr auto kEnumNames<KernelFusion> = std::to_array<std::string_view>
 enum class RotaryKernel : std::uint8_t { kFused, kFusedUnscaled, kTorch, kTorchComplex };
 template <>
 inline constexpr auto kEnumNames<RotaryKernel> =
-    std::to_array<std::string_view>({"fused", "fused_unscaled", "torch", "torch_complex"});
+    words<4>("fused fused_unscaled torch torch_complex");
 
 // kFusedGelu: GELU with bias is one kernel, SwiGLU is plain ops. kFusedSwiglu: both are fused; a
 // clamped SwiGLU and expert biases are partly plain ops (Megatron-Core).
 enum class ActivationKernel : std::uint8_t { kFused, kFusedGelu, kFusedSwiglu, kTorch };
 template <>
 inline constexpr auto kEnumNames<ActivationKernel> =
-    std::to_array<std::string_view>({"fused", "fused_gelu", "fused_swiglu", "torch"});
+    words<4>("fused fused_gelu fused_swiglu torch");
 
 // kBest: the kernel that the profile timed. kTorch and kFusedSoftmax write the scores to memory.
 // kMegatron: kBest for flash attention, Megatron-LM's fused softmax for unfused attention. The
@@ -47,8 +46,8 @@ enum class AttentionKernel : std::uint8_t {
   kFlex
 };
 template <>
-inline constexpr auto kEnumNames<AttentionKernel> = std::to_array<std::string_view>(
-    {"best", "torch", "fused_softmax", "flash1", "flash2", "flash3", "cudnn", "megatron", "flex"});
+inline constexpr auto kEnumNames<AttentionKernel> =
+    words<9>("best torch fused_softmax flash1 flash2 flash3 cudnn megatron flex");
 
 // Computation of the loss from the logits.
 enum class LossHead : std::uint8_t {
@@ -63,13 +62,12 @@ enum class LossHead : std::uint8_t {
 };
 template <>
 inline constexpr auto kEnumNames<LossHead> =
-    std::to_array<std::string_view>({"vocab_parallel", "gathered", "eager", "chunked", "fused",
-                                     "online", "vocab_parallel_fused", "in_model"});
+    words<8>("vocab_parallel gathered eager chunked fused online vocab_parallel_fused in_model");
 
 // Dtype of the logits that the loss reads: the plan's, or an fp32 copy.
 enum class LogitsDtype : std::uint8_t { kPlan, kFloat32 };
 template <>
-inline constexpr auto kEnumNames<LogitsDtype> = std::to_array<std::string_view>({"plan", "fp32"});
+inline constexpr auto kEnumNames<LogitsDtype> = words<2>("plan fp32");
 
 // How weight gradients of several micro-batches add up.
 enum class GradientAccumulation : std::uint8_t {
@@ -82,15 +80,13 @@ enum class GradientAccumulation : std::uint8_t {
                  // gradients from reductions or lookups need clearing
 };
 template <>
-inline constexpr auto kEnumNames<GradientAccumulation> =
-    std::to_array<std::string_view>({"separate", "fused", "overwriting"});
+inline constexpr auto kEnumNames<GradientAccumulation> = words<3>("separate fused overwriting");
 
 // Activations that pipeline stages send. kScattered: each tensor-parallel rank sends its part, and
 // the next stage gathers the parts (Narayanan et al. 2021, section 4.1).
 enum class PipelineSends : std::uint8_t { kWhole, kScattered };
 template <>
-inline constexpr auto kEnumNames<PipelineSends> = std::to_array<std::string_view>({"whole",
-                                                                                   "scattered"});
+inline constexpr auto kEnumNames<PipelineSends> = words<2>("whole scattered");
 
 // Gradient reduction over data-parallel ranks.
 enum class DataParallelSync : std::uint8_t {
@@ -101,8 +97,8 @@ enum class DataParallelSync : std::uint8_t {
   kOwners,  // InternEvo's: all-reduce; each parameter is owned by one rank, which broadcasts it
 };
 template <>
-inline constexpr auto kEnumNames<DataParallelSync> = std::to_array<std::string_view>(
-    {"all_reduce", "reduce_scatter", "slices", "bf16_optimizer", "owners"});
+inline constexpr auto kEnumNames<DataParallelSync> =
+    words<5>("all_reduce reduce_scatter slices bf16_optimizer owners");
 
 // When ZeRO 2 and 3 reduce gradients of several micro-batches.
 enum class GradientSync : std::uint8_t {
@@ -114,7 +110,7 @@ enum class GradientSync : std::uint8_t {
 };
 template <>
 inline constexpr auto kEnumNames<GradientSync> =
-    std::to_array<std::string_view>({"every_micro_batch", "last_micro_batch", "last_in_pipeline"});
+    words<3>("every_micro_batch last_micro_batch last_in_pipeline");
 
 // Dtype in which ZeRO 2 and 3 reduce gradients that backward computes in the plan's dtype.
 enum class ReduceDtype : std::uint8_t {
@@ -122,8 +118,7 @@ enum class ReduceDtype : std::uint8_t {
   kAsAddedUp,   // in the accumulation dtype of the shards: torchtitan's mixed_precision_reduce
 };
 template <>
-inline constexpr auto kEnumNames<ReduceDtype> = std::to_array<std::string_view>({"as_computed",
-                                                                                 "as_added_up"});
+inline constexpr auto kEnumNames<ReduceDtype> = words<2>("as_computed as_added_up");
 
 // Overlap of tensor-parallel collectives with GEMMs.
 enum class TpOverlap : std::uint8_t {
@@ -133,8 +128,7 @@ enum class TpOverlap : std::uint8_t {
   kReductions,   // only dgrad reductions overlap with the wgrad GEMM, as in reference_model/
 };
 template <>
-inline constexpr auto kEnumNames<TpOverlap> =
-    std::to_array<std::string_view>({"none", "backward", "userbuffers", "reductions"});
+inline constexpr auto kEnumNames<TpOverlap> = words<4>("none backward userbuffers reductions");
 
 // Exchange of keys and values between context-parallel ranks.
 enum class CpCommType : std::uint8_t {
@@ -145,8 +139,7 @@ enum class CpCommType : std::uint8_t {
   kA2a,  // all-to-alls between sequence and heads (Ulysses): lowering/passes/context_exchange.h
 };
 template <>
-inline constexpr auto kEnumNames<CpCommType> =
-    std::to_array<std::string_view>({"all_gather", "p2p", "torch_ring", "a2a"});
+inline constexpr auto kEnumNames<CpCommType> = words<4>("all_gather p2p torch_ring a2a");
 
 // How long ZeRO 3 keeps gathered weights.
 enum class GatheredUnits : std::uint8_t {
@@ -159,8 +152,7 @@ enum class GatheredUnits : std::uint8_t {
   kRoot,
 };
 template <>
-inline constexpr auto kEnumNames<GatheredUnits> = std::to_array<std::string_view>({"in_use", "head",
-                                                                                   "root"});
+inline constexpr auto kEnumNames<GatheredUnits> = words<3>("in_use head root");
 
 // Order of a stage's send to and receive from the same neighboring stage.
 enum class P2pCalls : std::uint8_t {
@@ -168,7 +160,7 @@ enum class P2pCalls : std::uint8_t {
   kSerial,  // one after the other; both stages wait each time (DeepSpeed's pipeline engine)
 };
 template <>
-inline constexpr auto kEnumNames<P2pCalls> = std::to_array<std::string_view>({"paired", "serial"});
+inline constexpr auto kEnumNames<P2pCalls> = words<2>("paired serial");
 
 // Scopes of CUDA graphs, with Megatron-Core's names; a set of bits.
 enum class GraphScope : std::uint8_t {
@@ -181,8 +173,8 @@ enum class GraphScope : std::uint8_t {
   kIteration,  // forward and backward of the whole step
 };
 template <>
-inline constexpr auto kEnumNames<GraphScope> = std::to_array<std::string_view>(
-    {"attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba", "iteration"});
+inline constexpr auto kEnumNames<GraphScope> =
+    words<7>("attn mlp moe moe_router moe_preprocess mamba iteration");
 constexpr std::int64_t bit(GraphScope scope) { return std::int64_t{1} << static_cast<int>(scope); }
 inline constexpr std::int64_t kGraphsOfLayers = bit(GraphScope::kIteration) - 1;
 inline constexpr std::int64_t kGraphsOfStep = kGraphsOfLayers | bit(GraphScope::kIteration);
@@ -199,8 +191,8 @@ enum class RecomputeModule : std::uint8_t {
   kSharedExperts,
 };
 template <>
-inline constexpr auto kEnumNames<RecomputeModule> = std::to_array<std::string_view>(
-    {"core_attn", "layernorm", "moe_act", "mlp", "moe", "mla_up_proj", "shared_experts"});
+inline constexpr auto kEnumNames<RecomputeModule> =
+    words<7>("core_attn layernorm moe_act mlp moe mla_up_proj shared_experts");
 constexpr std::int64_t bit(RecomputeModule module) {
   return std::int64_t{1} << static_cast<int>(module);
 }
@@ -216,23 +208,20 @@ enum class Dispatcher : std::uint8_t {
   kHybridEp,   // the same with the copy engines of Hopper and Blackwell, using fewer SMs
 };
 template <>
-inline constexpr auto kEnumNames<Dispatcher> =
-    std::to_array<std::string_view>({"allgather", "alltoall", "deepep", "hybridep"});
+inline constexpr auto kEnumNames<Dispatcher> = words<4>("allgather alltoall deepep hybridep");
 
 // Permute and unpermute of tokens: a kernel each, or PyTorch ops. kTorch: ops of transformers 5.
 // kUnfusedSeq: kUnfused on hidden slices that an all-to-all in the tensor group makes, gathered
 // before the experts and scattered after (Megatron-Core before 0.11, alltoall_seq since).
 enum class PermuteKernel : std::uint8_t { kFused, kUnfused, kUnfusedSeq, kTorch };
 template <>
-inline constexpr auto kEnumNames<PermuteKernel> =
-    std::to_array<std::string_view>({"fused", "unfused", "unfused_seq", "torch"});
+inline constexpr auto kEnumNames<PermuteKernel> = words<4>("fused unfused unfused_seq torch");
 
 // Tensor that is multiplied by the router weights. kCombine: the experts' results, which are saved
 // for backward. kActivation: the input of the down projection.
 enum class ExpertWeighting : std::uint8_t { kCombine, kActivation };
 template <>
-inline constexpr auto kEnumNames<ExpertWeighting> = std::to_array<std::string_view>({"combine",
-                                                                                     "activation"});
+inline constexpr auto kEnumNames<ExpertWeighting> = words<2>("combine activation");
 
 // Expert load: tokens of the busiest EP rank over the mean, in thousandths, or one of these values.
 inline constexpr std::int64_t kNaturalLoad = 0;      // typical of routers with an auxiliary loss
@@ -248,8 +237,7 @@ enum class MasterWeights : std::uint8_t {
   kNone,  // 16 bits only, updated by the optimizer: "pure bf16"
 };
 template <>
-inline constexpr auto kEnumNames<MasterWeights> =
-    std::to_array<std::string_view>({"copy", "cast", "autocast", "none"});
+inline constexpr auto kEnumNames<MasterWeights> = words<4>("copy cast autocast none");
 
 // How a rank computes its experts.
 enum class ExpertKernel : std::uint8_t {
@@ -258,8 +246,7 @@ enum class ExpertKernel : std::uint8_t {
   kOneKernel,  // all experts in one kernel (torch._grouped_mm)
 };
 template <>
-inline constexpr auto kEnumNames<ExpertKernel> =
-    std::to_array<std::string_view>({"grouped", "looped", "one_kernel"});
+inline constexpr auto kEnumNames<ExpertKernel> = words<3>("grouped looped one_kernel");
 
 // Capacity of a rank's expert buffers over the mean tokens per rank, in thousandths, or kAnyTokens.
 inline constexpr std::int64_t kAnyTokens = 0;  // buffers fit the arriving tokens
@@ -272,13 +259,12 @@ enum class Fp32Matmul : std::uint8_t {
   kTf32,  // NVIDIA's containers (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE=1), set_float32_matmul_precision
 };
 template <>
-inline constexpr auto kEnumNames<Fp32Matmul> = std::to_array<std::string_view>({"ieee", "tf32"});
+inline constexpr auto kEnumNames<Fp32Matmul> = words<2>("ieee tf32");
 
 // Implementation of AdamW on the CPU, for an offloaded optimizer (core/software/cpu_optimizers.h).
 enum class CpuOptimizer : std::uint8_t { kDeepSpeed, kMegatron, kTorch, kNative };
 template <>
-inline constexpr auto kEnumNames<CpuOptimizer> =
-    std::to_array<std::string_view>({"deepspeed", "megatron", "torch", "native"});
+inline constexpr auto kEnumNames<CpuOptimizer> = words<4>("deepspeed megatron torch native");
 
 // Number of GPUs over which ZeRO shards, or one of these values. The number includes
 // tensor-parallel ranks: 8 GPUs hold four shards at tp 2.

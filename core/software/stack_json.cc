@@ -9,6 +9,7 @@
 #include "core/json/field_schema.h"
 #include "core/json/json_document.h"
 #include "core/json/json_fields.h"
+#include "core/json/key_meanings.h"
 #include "core/software/field_json.h"
 #include "core/software/part_rules.h"
 
@@ -41,12 +42,9 @@ void old_training_fields(FieldReader& in, StackSpec& stack) {
 }
 
 constexpr auto kTrainingFields = [](auto& io, auto& stack) {
-  io.flag(
-      {"widened_optimizer_gradients",
-       "the optimizer copies its shard of 16-bit gradients to fp32 at the end of the step [false]"},
-      stack.training.widened_optimizer_gradients, kOptional);
-  io.flag({"clip_gradients", "gradients are clipped by their global norm before the update"},
-          stack.training.clip_gradients);
+  io.flag(key_at("stack/widened_optimizer_gradients"), stack.training.widened_optimizer_gradients,
+          kOptional);
+  io.flag(key_at("stack/clip_gradients"), stack.training.clip_gradients);
   if constexpr (kReads<decltype(io)>) old_training_fields(io, stack);
 };
 
@@ -59,93 +57,48 @@ constexpr auto kPartFields = [](auto& io, auto& stack) {
 };
 
 constexpr auto kHostFields = [](auto& io, auto& host) {
-  io.quantity({"per_op", "time per kernel launch"}, host.per_op);
+  io.quantity(key_at("stack/per_op"), host.per_op);
   io.when(host.forward_op > Seconds(), [&](auto& inner) {
-    inner.quantity({"forward_op", "of captured programs: host time per op in forward"},
-                   host.forward_op, kOptional);
-    inner.quantity({"backward_op", "of captured programs: host time per op in backward"},
-                   host.backward_op, kOptional);
-    inner.quantity({"module_call", "of captured programs: host time per call of a module"},
-                   host.module_call, kOptional);
+    inner.quantity(key_at("stack/forward_op"), host.forward_op, kOptional);
+    inner.quantity(key_at("stack/backward_op"), host.backward_op, kOptional);
+    inner.quantity(key_at("stack/module_call"), host.module_call, kOptional);
   });
   io.when(host.per_block_op > Seconds(), [&](auto& inner) {
-    inner.quantity(
-        {"per_block_op", "additional time per kernel of a block: Python, dispatcher, autograd"},
-        host.per_block_op, kOptional);
+    inner.quantity(key_at("stack/per_block_op"), host.per_block_op, kOptional);
   });
-  io.quantity({"per_collective", "time per collective or send"}, host.per_collective);
-  io.quantity({"per_block_forward",
-               "time per block and micro-batch in forward, in addition to its kernel launches"},
-              host.per_block_forward);
-  io.quantity({"per_block_backward",
-               "time per block and micro-batch in backward, in addition to its kernel launches"},
-              host.per_block_backward);
-  io.quantity({"per_routing_forward", "additional forward time per MoE layer [0 s]"},
-              host.per_routing_forward, kOptional);
-  io.quantity({"per_routing_backward", "additional backward time per MoE layer [0 s]"},
-              host.per_routing_backward, kOptional);
-  io.quantity(
-      {"per_expert_forward",
-       "additional forward time per local expert if its tokens are quantized to 8 or 4 bits [0 s]"},
-      host.per_expert_forward, kOptional);
-  io.quantity({"per_expert_backward",
-               "additional backward time per local expert if its tokens are quantized [0 s]"},
-              host.per_expert_backward, kOptional);
-  io.quantity({"per_gather",
-               "ZeRO 3: time per block and pass of the hooks that gather and free weights [0 s]"},
-              host.per_gather, kOptional);
-  io.quantity(
-      {"per_transfer", "time per send between pipeline stages, without the transfer itself [0 s]"},
-      host.per_transfer, kOptional);
-  io.quantity({"per_micro_batch", "time per micro-batch: schedule and data loading"},
-              host.per_micro_batch);
-  io.quantity({"per_step", "time per step: logging, timers, learning-rate schedule"},
-              host.per_step);
-  io.quantity({"blocking_op", "additional time per kernel with blocking launches [0 s]"},
-              host.blocking_op, kOptional);
-  io.quantity(
-      {"blocking_collective", "additional time per collective with blocking launches [0 s]"},
-      host.blocking_collective, kOptional);
+  io.quantity(key_at("stack/per_collective"), host.per_collective);
+  io.quantity(key_at("stack/per_block_forward"), host.per_block_forward);
+  io.quantity(key_at("stack/per_block_backward"), host.per_block_backward);
+  io.quantity(key_at("stack/per_routing_forward"), host.per_routing_forward, kOptional);
+  io.quantity(key_at("stack/per_routing_backward"), host.per_routing_backward, kOptional);
+  io.quantity(key_at("stack/per_expert_forward"), host.per_expert_forward, kOptional);
+  io.quantity(key_at("stack/per_expert_backward"), host.per_expert_backward, kOptional);
+  io.quantity(key_at("stack/per_gather"), host.per_gather, kOptional);
+  io.quantity(key_at("stack/per_transfer"), host.per_transfer, kOptional);
+  io.quantity(key_at("stack/per_micro_batch"), host.per_micro_batch);
+  io.quantity(key_at("stack/per_step"), host.per_step);
+  io.quantity(key_at("stack/blocking_op"), host.blocking_op, kOptional);
+  io.quantity(key_at("stack/blocking_collective"), host.blocking_collective, kOptional);
 };
 
 constexpr auto kMemoryFields = [](auto& io, auto& memory) {
-  io.quantity({"context", "CUDA context and loaded kernels"}, memory.context);
-  io.quantity({"library_workspace", "workspaces of cuBLAS and similar libraries"},
-              memory.library_workspace);
-  io.quantity({"collective_buffers", "buffers per communicator of a rank"},
-              memory.collective_buffers);
-  io.quantity({"allocation_granularity", "allocation sizes are rounded up to a multiple of this"},
-              memory.allocation_granularity);
-  io.integer(
-      {"reduction_bucket",
-       "elements of the bucket into which gradients are copied before reduction; 0: no bucket [0]"},
-      memory.reduction_bucket, {0, 1'000'000'000'000}, kOptional);
-  io.flag({"gradient_stand_ins",
-           "with fused wgrad accumulation, one placeholder gradient per distinct weight shape "
-           "stays allocated [false]"},
-          memory.gradient_stand_ins, kOptional);
-  io.flag({"layer_in_reduction",
-           "ZeRO 2 and 3 with overlapped reduction: the unsharded gradients of a layer stay in "
-           "memory until those of the next layer exist [false]"},
-          memory.layer_in_reduction, kOptional);
-  io.flag({"caching_allocator",
-           "freed memory of one category (activations, gradients, workspace, ...) does not fit "
-           "tensors of another, so that the peaks of the categories add up; expandable segments "
-           "avoid this [false]"},
-          memory.caching_allocator, kOptional);
-  io.number({"fragmentation", "reserved but unused memory relative to activations and workspace"},
-            memory.fragmentation, {0, 1});
-  io.number({"spread",
-             "relative standard deviation of the predicted memory [that of software without "
-             "calibration rows]"},
-            memory.spread, {0.0001, 1}, kOptional);
+  io.quantity(key_at("stack/context"), memory.context);
+  io.quantity(key_at("stack/library_workspace"), memory.library_workspace);
+  io.quantity(key_at("stack/collective_buffers"), memory.collective_buffers);
+  io.quantity(key_at("stack/allocation_granularity"), memory.allocation_granularity);
+  io.integer(key_at("stack/reduction_bucket"), memory.reduction_bucket, {0, 1'000'000'000'000},
+             kOptional);
+  io.flag(key_at("stack/gradient_stand_ins"), memory.gradient_stand_ins, kOptional);
+  io.flag(key_at("stack/layer_in_reduction"), memory.layer_in_reduction, kOptional);
+  io.flag(key_at("stack/caching_allocator"), memory.caching_allocator, kOptional);
+  io.number(key_at("stack/fragmentation"), memory.fragmentation, {0, 1});
+  io.number(key_at("stack/spread"), memory.spread, {0.0001, 1}, kOptional);
   io.require(memory.allocation_granularity.value() >= 1, "allocation_granularity",
              "it must be at least one byte");
 };
 
 constexpr auto kChoiceFields = [](auto& io, auto& choices) {
-  io.text({"source", "source of these limits, which messages about refused plans print"},
-          choices.source);
+  io.text(key_at("stack/source"), choices.source);
   setting_list_fields(io, choices.only);
   auto parts = choices.parts;  // `choices` is const for a writer
   for (const PartRow& row : part_rows()) values_field(io, row, parts[row.part]);
@@ -166,33 +119,17 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
   io.renamed("unmodelled", "uncalibrated_overhead");
   io.renamed("zero", "default_zero");
   io.renamed("other_gpus_slower", "other_runs");
-  io.text({"name", "name in reports"}, stack.name);
-  io.text({"source", "source of the numbers"}, stack.source);
-  io.text({"aliases",
-           "names of the stack in tables of measured runs, separated by commas; \"NeMo until "
-           "2025-01\" applies to runs up to that month, \"NeMo on H100\" to runs on that GPU, "
-           "\"torchtitan of Llama-4\" to runs of models whose name contains it, "
-           "\"torchtune with gradient_sync=every_micro_batch\" to a program that differs in "
-           "parts, separated by /"},
-          stack.aliases, kOptional);
-  io.choice({"launcher", "launcher whose rules plans must satisfy; none: no rules [none]"},
-            stack.launcher, every<Launcher>(), kOptional);
-  io.integer({"default_zero",
-              "ZeRO stage of measured runs that do not state one; -1: the stage in the description "
-              "of their source [-1]"},
-             stack.default_zero, {-1, 3}, kOptional);
-  io.flag({"sequence_parallel",
-           "sequence parallelism of measured runs with tp > 1 that do not state it [false]"},
-          stack.sequence_parallel, kOptional);
-  io.choice({"gradient_dtype",
-             "dtype of gradient accumulation in measured bf16 runs that do not state one [fp32]"},
-            stack.gradient_dtype, {DType::kFloat32, DType::kBFloat16}, kOptional);
-  io.flag({"fp8_param_gather",
-           "measured runs with fp8 or fp8-current store and gather weights in 8 bits [false]"},
-          stack.fp8_param_gather, kOptional);
-  io.object({"training", "training options that change the executed ops"},
-            [&](auto& inner) { kTrainingFields(inner, stack); });
-  io.object({"host", "host times to launch work"}, [&](auto& inner) {
+  io.text(key_at("stack/name"), stack.name);
+  io.text(key_at("stack/stack.source"), stack.source);
+  io.text(key_at("stack/aliases"), stack.aliases, kOptional);
+  io.choice(key_at("stack/launcher"), stack.launcher, every<Launcher>(), kOptional);
+  io.integer(key_at("stack/default_zero"), stack.default_zero, {-1, 3}, kOptional);
+  io.flag(key_at("stack/sequence_parallel"), stack.sequence_parallel, kOptional);
+  io.choice(key_at("stack/gradient_dtype"), stack.gradient_dtype,
+            {DType::kFloat32, DType::kBFloat16}, kOptional);
+  io.flag(key_at("stack/fp8_param_gather"), stack.fp8_param_gather, kOptional);
+  io.object(key_at("stack/training"), [&](auto& inner) { kTrainingFields(inner, stack); });
+  io.object(key_at("stack/host"), [&](auto& inner) {
     kHostFields(inner, stack.host);
     if constexpr (kReads<decltype(inner)>) {
       inner.flag("blocking_launches", stack.parts.blocking_launches, kOptional);
@@ -202,99 +139,38 @@ constexpr auto kStackFields = [](auto& io, auto& stack) {
     io.flag("overlap_p2p", stack.parts.overlap_p2p, kOptional);
   }
   io.object(
-      {"parts", "software options of the stack"}, [&](auto& inner) { kPartFields(inner, stack); },
-      kOptional);
-  io.object({"memory", "GPU memory in addition to tensors"},
-            [&](auto& inner) { kMemoryFields(inner, stack.memory); });
+      key_at("stack/parts"), [&](auto& inner) { kPartFields(inner, stack); }, kOptional);
+  io.object(key_at("stack/memory"), [&](auto& inner) { kMemoryFields(inner, stack.memory); });
   io.object(
-      {"choices",
-       "values of settings that the launcher accepts, and values of software options that a search "
-       "tries (attention_kernel: the kernels that runs have, which widen intervals); an omitted "
-       "setting accepts any value"},
-      [&](auto& inner) { kChoiceFields(inner, stack.choices); }, kOptional);
-  io.flag({"zero_2_and_3_with_pipeline", "ZeRO 2 and 3 can be combined with pipeline parallelism"},
-          stack.zero_2_and_3_with_pipeline);
-  io.flag({"deepspeed_engine",
-           "in measured runs DeepSpeed's engine selects data_parallel_sync: bf16_optimizer for "
-           "bf16 with fp32 accumulation below ZeRO 2, slices for other ZeRO 1 runs, else "
-           "all_reduce [false]"},
-          stack.deepspeed_engine, kOptional);
-  io.number({"tensor_overlap",
-             "tp_overlap=userbuffers with sequence parallelism: share of the time of "
-             "tensor-parallel collectives that overlaps with GEMMs [0]"},
-            stack.tp_overlap, {0, 1}, kOptional);
-  io.number({"eager_traffic",
-             "time of the kernels other than GEMMs, relative to the modelled fused kernels [1]"},
-            stack.eager_traffic, {1, 10}, kOptional);
-  io.number(
-      {"flash_speed", "speed of the flash attention kernel relative to that of the profile [1]"},
-      stack.flash_speed, {0.01, 10}, kOptional);
-  io.flag({"scales_loss",
-           "fp16 gradients are unscaled and checked for infinities in a separate pass before the "
-           "optimizer [true]"},
-          stack.scales_loss, kOptional);
-  io.flag({"fp8_products", "files of older versions: plans without precision use fp8 [false]"},
-          stack.fp8_products, kOptional);
-  io.flag({"requantizes_in_backward",
-           "inputs of low-precision GEMMs are saved in 16 bits and quantized again in backward "
-           "(torchao); false: quantized inputs are saved [false]"},
-          stack.requantizes_in_backward, kOptional);
-  io.flag({"quantizes_inside_gemm",
-           "every low-precision GEMM quantizes its operands itself, and operands are gathered in "
-           "16 bits [false]"},
-          stack.quantizes_inside_gemm, kOptional);
-  io.flag({"compiles_loss",
-           "torch.compile covers the loss too, so that the logits have no fp32 copy [false]"},
-          stack.compiles_loss, kOptional);
-  io.flag({"checkpoint_stops_early",
-           "full recompute does not repeat the last GEMM of a block, which backward does not need "
-           "[false]"},
-          stack.checkpoint_stops_early, kOptional);
-  io.flag({"copies_gathered_weights",
-           "ZeRO 3 copies gathered weights from the buffer of the all-gather into tensors [false]"},
-          stack.copies_gathered_weights, kOptional);
-  io.choice(
-      {"gathered_units",
-       "how long ZeRO 3 keeps gathered weights; head: FSDP with the next block gathered ahead and "
-       "a unit of final norm and head; root: the same with the embedding in that unit [in_use]"},
-      stack.gathered_units, {GatheredUnits::kInUse, GatheredUnits::kHead, GatheredUnits::kRoot},
+      key_at("stack/choices"), [&](auto& inner) { kChoiceFields(inner, stack.choices); },
       kOptional);
-  io.flag({"copies_column_inputs",
-           "tensor parallelism: every column-parallel layer (q, k, v, gate, up) copies its input "
-           "and reduces its own input gradient [false]"},
-          stack.copies_column_inputs, kOptional);
-  io.number({"overlap_slowdown", "slowdown factor of compute that overlaps with a collective"},
-            stack.overlap_slowdown, {1, 10});
-  io.number({"rank_jitter", "relative standard deviation of compute time between ranks"},
-            stack.rank_jitter, {0, 1});
-  io.number({"run_spread", "relative standard deviation between runs of one plan"},
-            stack.run_spread, {0, 1});
-  io.number({"residual_spread",
-             "relative standard deviation of the prediction error [that of software without "
-             "calibration rows]"},
-            stack.residual_spread, {0, 1}, kOptional);
-  io.text({"spread_programs",
-           "programs whose training step the stack describes, separated by commas; intervals are "
-           "wider for measured runs of other programs, and for plans [all]"},
-          stack.spread_programs, kOptional);
-  io.text(
-      {"spread_gpus",
-       "GPUs on which the rows behind residual_spread ran: starts of names of profiles, separated "
-       "by commas, or none; intervals on other GPUs are wider [all]"},
-      stack.spread_gpus, kOptional);
-  io.number(
-      {"other_runs",
-       "additional standard deviation of steps of programs outside spread_programs or on GPUs "
-       "outside spread_gpus [that of software without calibration rows]"},
-      stack.other_runs, {0, 2}, kOptional);
+  io.flag(key_at("stack/zero_2_and_3_with_pipeline"), stack.zero_2_and_3_with_pipeline);
+  io.flag(key_at("stack/deepspeed_engine"), stack.deepspeed_engine, kOptional);
+  io.number(key_at("stack/tensor_overlap"), stack.tp_overlap, {0, 1}, kOptional);
+  io.number(key_at("stack/eager_traffic"), stack.eager_traffic, {1, 10}, kOptional);
+  io.number(key_at("stack/flash_speed"), stack.flash_speed, {0.01, 10}, kOptional);
+  io.flag(key_at("stack/scales_loss"), stack.scales_loss, kOptional);
+  io.flag(key_at("stack/fp8_products"), stack.fp8_products, kOptional);
+  io.flag(key_at("stack/requantizes_in_backward"), stack.requantizes_in_backward, kOptional);
+  io.flag(key_at("stack/quantizes_inside_gemm"), stack.quantizes_inside_gemm, kOptional);
+  io.flag(key_at("stack/compiles_loss"), stack.compiles_loss, kOptional);
+  io.flag(key_at("stack/checkpoint_stops_early"), stack.checkpoint_stops_early, kOptional);
+  io.flag(key_at("stack/copies_gathered_weights"), stack.copies_gathered_weights, kOptional);
+  io.choice(key_at("stack/gathered_units"), stack.gathered_units,
+            {GatheredUnits::kInUse, GatheredUnits::kHead, GatheredUnits::kRoot}, kOptional);
+  io.flag(key_at("stack/copies_column_inputs"), stack.copies_column_inputs, kOptional);
+  io.number(key_at("stack/overlap_slowdown"), stack.overlap_slowdown, {1, 10});
+  io.number(key_at("stack/rank_jitter"), stack.rank_jitter, {0, 1});
+  io.number(key_at("stack/run_spread"), stack.run_spread, {0, 1});
+  io.number(key_at("stack/residual_spread"), stack.residual_spread, {0, 1}, kOptional);
+  io.text(key_at("stack/spread_programs"), stack.spread_programs, kOptional);
+  io.text(key_at("stack/spread_gpus"), stack.spread_gpus, kOptional);
+  io.number(key_at("stack/other_runs"), stack.other_runs, {0, 2}, kOptional);
   if constexpr (kReads<decltype(io)>) {
     double former = 0;  // files of older versions have a spread for each end
     io.number("other_gpus_faster", former, {0, 1}, kOptional);
   }
-  io.number({"uncalibrated_overhead",
-             "expected time per step outside all modelled terms, relative to their sum, of "
-             "software without calibration [0]"},
-            stack.uncalibrated_overhead, {0, 1}, kOptional);
+  io.number(key_at("stack/uncalibrated_overhead"), stack.uncalibrated_overhead, {0, 1}, kOptional);
   calibration_field(io, stack.calibrated);
 };
 

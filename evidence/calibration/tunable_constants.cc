@@ -1,100 +1,59 @@
+// Reads tunable_constants.txt, which describes the lines.
 #include "evidence/calibration/tunable_constants.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "core/base/check.h"
+#include "core/base/leading_number.h"
+#include "core/base/text.h"
+#include "core/base/text_table.h"
 #include "core/base/units.h"
+#include "core/json/key_meanings.h"
 #include "core/machine/cluster_json.h"
 #include "core/software/stack_json.h"
 
 namespace tpsim {
+
+extern const std::span<const unsigned char> kTunableConstants;  // tunable_constants.txt
+
 namespace {
-
-// Sends per step and stage: one activation per forward and one gradient per backward of each
-// micro-batch.
-std::int64_t passes_of_micro_batches(const Plan& plan) { return 2 * micro_batches(plan); }
-
-// Prior spreads of the catalogue's values, relative unless they are in seconds. Source: spreads of
-// constants fitted to published tables (tools/refit_constants.cc, docs/accuracy.md). Host times
-// vary by half or more, links by a third, kernels by a sixth to a quarter.
-constexpr double kHostSpread = 0.5;
-constexpr double kLinkSpread = 0.35;
-constexpr double kLatencySpread = 1.0;
-constexpr double kTransferSpread = 1.0;  // a P2P send uses one stream, a collective many
-constexpr double kKernelSpread = 0.25;
-constexpr double kAttentionSpread = 0.15;
-constexpr double kClockSpread = 0.06;
-constexpr double kWholeSpread = 0.08;
-// Prior spreads in seconds. A pipeline engine may add tens of milliseconds per micro-batch, because
-// it loads data, checks shapes and waits for each call.
-constexpr double kSecondsPerMicroBatch = 0.02;
-constexpr double kSecondsPerTransfer = 0.01;
-constexpr double kSecondsPerStep = 0.2;  // logging, data loading, metrics of all ranks
 
 constexpr double kLeastShare = 0.01;  // least share and factor of a fit
 constexpr double kLongestTime = 10;   // seconds
 
-constexpr auto kStack = ConstantOwner::kStack;
-constexpr auto kCluster = ConstantOwner::kCluster;
-constexpr auto kHost = ConstantGroup::kHost;
-constexpr auto kKernels = ConstantGroup::kKernels;
-constexpr auto kNetwork = ConstantGroup::kNetwork;
-constexpr auto kWhole = ConstantGroup::kWhole;
-constexpr auto kFactor = Coordinate::kFactor;
-constexpr auto kSum = Coordinate::kSum;
+std::int64_t passes_of_micro_batches(const Plan& plan) { return 2 * micro_batches(plan); }
 
-constexpr std::array kConstants = {
-    TunableConstant{"uncalibrated_overhead", kStack, kWhole, kWholeSpread, kSum},
-    TunableConstant{"eager_traffic", kStack, kKernels, kKernelSpread},
-    TunableConstant{"flash_speed", kStack, kKernels, kAttentionSpread},
-    TunableConstant{"host.per_op", kStack, kHost, kHostSpread},
-    TunableConstant{"host.per_block_op", kStack, kHost, kHostSpread},
-    TunableConstant{"host.per_collective", kStack, kHost, kHostSpread},
-    TunableConstant{"host.per_block_forward",
-                    kStack,
-                    kHost,
-                    kHostSpread,
-                    kFactor,
-                    nullptr,
-                    {"host.per_block_backward"}},
-    TunableConstant{
-        "host.per_routing_forward",
-        kStack,
-        kHost,
-        kHostSpread,
-        kFactor,
-        nullptr,
-        {"host.per_routing_backward", "host.per_expert_forward", "host.per_expert_backward"}},
-    TunableConstant{"host.per_micro_batch", kStack, kHost, kSecondsPerMicroBatch, kSum,
-                    micro_batches},
-    TunableConstant{"host.per_transfer", kStack, kHost, kSecondsPerTransfer, kSum,
-                    passes_of_micro_batches},
-    TunableConstant{"host.per_step", kStack, kHost, kSecondsPerStep, kSum},
-    TunableConstant{"host.blocking_op", kStack, kHost, kHostSpread},
-    TunableConstant{"host.blocking_collective", kStack, kHost, 1.0},
-    TunableConstant{"overlap_slowdown", kStack, kKernels, 0.4, Coordinate::kExcess},
-    TunableConstant{"tensor_overlap", kStack, kKernels, 0.5},
-    TunableConstant{"rank_jitter", kStack, kWhole, 0.7},
-    TunableConstant{"gpu_clock", kCluster, kWhole, kClockSpread},
-    TunableConstant{"intra_node.efficiency", kCluster, kNetwork, kLinkSpread},
-    TunableConstant{"inter_node.efficiency", kCluster, kNetwork, kLinkSpread},
-    TunableConstant{"inter_node.latency",
-                    kCluster,
-                    kNetwork,
-                    kLatencySpread,
-                    kFactor,
-                    nullptr,
-                    {"intra_node.latency"}},
-    TunableConstant{"p2p_efficiency", kCluster, kNetwork, kTransferSpread},
-    TunableConstant{"nic_collision_efficiency", kCluster, kNetwork, kLinkSpread},
-};
+// Returns the value with this name; the first if the name is empty.
+template <HasEnumNames E>
+E value_named(std::string_view name) {
+  for (const E value : all_of<E>()) {
+    if (name.empty() || name_of(value) == name) return value;
+  }
+  throw BugError(fmt::format("tunable_constants.txt: unknown word {}", name));
+}
+
+TunableConstant constant_in(const TableBlock& block) {
+  TunableConstant constant{.key = block.name,
+                           .owner = value_named<ConstantOwner>(block.kind),
+                           .group = value_named<ConstantGroup>(block.rest_of("group")),
+                           .spread = parse_number<double>(block.rest_of("spread")).value(),
+                           .coordinate = value_named<Coordinate>(block.rest_of("coordinate"))};
+  const std::string_view times = block.rest_of("times");
+  if (times == "micro_batches") constant.times = micro_batches;
+  if (times == "passes") constant.times = passes_of_micro_batches;
+  std::string_view others = block.rest_of("with");
+  for (std::string_view& other : constant.scaled_too) other = cut_off(others, " ");
+  return constant;
+}
 
 FoundNumber number_at(ConstantOwner owner, StackSpec& stack, ClusterSpec& cluster,
                       std::string_view key) {
-  const auto found = owner == kStack ? number_at(stack, key) : number_at(cluster, key);
+  const auto found =
+      owner == ConstantOwner::kStack ? number_at(stack, key) : number_at(cluster, key);
   TPSIM_CHECK(found.has_value(), fmt::format("{} is a number of the file", key));
   return *found;
 }
@@ -129,9 +88,16 @@ void scale(const FoundNumber& number, double factor) {
 
 }  // namespace
 
-std::string_view name_of(ConstantOwner owner) { return owner == kStack ? "stack" : "cluster"; }
-
-std::span<const TunableConstant> tunable_constants() { return kConstants; }
+std::span<const TunableConstant> tunable_constants() {
+  static const std::vector<TunableConstant> kConstants = [] {
+    std::vector<TunableConstant> constants;
+    for (const TableBlock& block : read_table(kTunableConstants)) {
+      constants.push_back(constant_in(block));
+    }
+    return constants;
+  }();
+  return kConstants;
+}
 
 double TunableConstant::value(const Scenario& scenario) const {
   return OwnedNumber(*this, scenario.stack, scenario.cluster).number.value();
@@ -159,7 +125,7 @@ std::string TunableConstant::text(double value) const {
 }
 
 std::string TunableConstant::meaning() const {
-  std::string text(OwnedNumber(*this).number.meaning);
+  std::string text(meaning_of(OwnedNumber(*this).number.meaning));
   if (text.ends_with(']')) text.erase(text.rfind(" ["));  // the default of files
   return text;
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/base/enum_words.h"
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
 #include "evidence/calibration/robust_fit.h"
@@ -17,16 +18,21 @@
 namespace tpsim {
 
 enum class ConstantOwner : std::uint8_t { kStack, kCluster };
-std::string_view name_of(ConstantOwner owner);  // "stack" or "cluster"
+template <>
+inline constexpr auto kEnumNames<ConstantOwner> = words<2>("stack cluster");
 
 // Part of the step time that a constant affects. Prediction intervals have one spread per group.
 enum class ConstantGroup : std::uint8_t { kHost, kKernels, kNetwork, kWhole };
+template <>
+inline constexpr auto kEnumNames<ConstantGroup> = words<4>("host kernels network whole");
 
 enum class Coordinate : std::uint8_t {
   kFactor,  // logarithm of a factor on the value
   kSum,     // change of the value, in its unit; for values that may be 0
   kExcess,  // logarithm of a factor on the excess over 1
 };
+template <>
+inline constexpr auto kEnumNames<Coordinate> = words<3>("factor sum excess");
 
 struct TunableConstant {
   std::string_view key;  // path in the file: "host.per_op"

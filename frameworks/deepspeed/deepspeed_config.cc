@@ -33,44 +33,21 @@ bool is_on(const JsonValue& json, std::string_view key, std::string_view name) {
 }
 bool enabled_at(const JsonValue& json, std::string_view key) { return is_on(json, key, "enabled"); }
 
-// Keys of DeepSpeed's JSON that tpsim accepts. Some of them do not affect a plan.
-constexpr std::string_view kConfigKeys =
-    "train_batch_size train_micro_batch_size_per_gpu gradient_accumulation_steps zero_optimization "
-    "bf16 fp16 gradient_clipping steps_per_print wall_clock_breakdown optimizer scheduler "
-    "zero_force_ds_cpu_optimizer tensorboard wandb csv_monitor comet flops_profiler comms_logger "
-    "dump_state prescale_gradients gradient_predivide_factor communication_data_type data_types "
-    "amp activation_checkpointing checkpoint load_universal_checkpoint "
-    "zero_allow_untested_optimizer aio autotuning disable_allgather seed comms_config "
-    "monitor_config tensor_parallel torch_autocast";
-constexpr std::string_view kZeroKeys =
-    "stage allgather_partitions allgather_bucket_size overlap_comm reduce_scatter "
-    "reduce_bucket_size contiguous_gradients round_robin_gradients load_from_fp32_weights "
-    "elastic_checkpoint sub_group_size offload_optimizer stage3_max_live_parameters "
-    "stage3_max_reuse_distance stage3_param_persistence_threshold stage3_prefetch_bucket_size "
-    "stage3_param_persitence_threshold "  // this misspelling is in DeepSpeed's examples
-    "stage3_gather_16bit_weights_on_model_save stage3_gather_fp16_weights_on_model_save "
-    "gather_16bit_weights_on_model_save "
-    // the same keys without the prefix "stage3_"
-    "max_live_parameters max_reuse_distance param_persistence_threshold prefetch_bucket_size "
-    "model_persistence_threshold stage3_model_persistence_threshold legacy_stage1 "
-    "memory_efficient_linear use_multi_rank_bucket_allreduce ignore_unused_parameters cpu_offload "
-    "offload_param";
-
 constexpr std::string_view kZeroSection = "zero_optimization.";
 constexpr const char* kReduced = "communication_data_type";  // dtype of gradient reduction
 
 // Adds unknown keys of a section to `left`. `section` is empty for the top level, or ends in a dot.
 Status check_keys(const JsonValue& json, std::string_view section, const LaunchFile& file,
                   LeftSettings& left) {
-  const std::string_view known = section == kZeroSection ? kZeroKeys : kConfigKeys;
+  const std::string& known = fact_names("deepspeed-json", section == kZeroSection ? "zero" : "top");
   const auto* members = json.as<JsonValue::Object>();
   if (members == nullptr)
     return bad_input("the file or its zero_optimization is not a JSON object", path_of(file));
   for (const JsonMember& member : *members) {
     if (matches_any(member.key, known)) continue;
     if (member.key == "curriculum_learning") continue;  // see note_curriculum()
-    left.ask(fmt::format("{}{}", section, member.key),
-             nearest(member.key, words_in(std::string(known))), path_of(file));
+    left.ask(fmt::format("{}{}", section, member.key), nearest(member.key, words_in(known)),
+             path_of(file));
   }
   return Ok{};
 }

@@ -21,27 +21,6 @@ std::string key_of(std::string_view option) {
   return key;
 }
 
-// Options of "accelerate launch" and the equivalent keys of its configuration file.
-struct LauncherOption {
-  std::string_view option;
-  std::string_view key;
-  std::string_view value = {};  // the new value; empty: unchanged
-};
-constexpr LauncherOption kAccelerateOptions[] = {
-    {"mixed_precision", "mixed_precision"},
-    {"use_fsdp", "distributed_type", "FSDP"},
-    {"deepspeed_config_file", "deepspeed"},
-    {"zero_stage", "deepspeed_config.zero_stage"},
-    {"offload_optimizer_device", "deepspeed_config.offload_optimizer_device"},
-    {"offload_param_device", "deepspeed_config.offload_param_device"},
-    {"fsdp_offload_params", "fsdp_config.fsdp_offload_params"},
-    {"fsdp_sharding_strategy", "fsdp_config.fsdp_sharding_strategy"},
-    {"fsdp_reshard_after_forward", "fsdp_config.fsdp_reshard_after_forward"},
-    {"fsdp_activation_checkpointing", "fsdp_config.fsdp_activation_checkpointing"},
-    {"fsdp_version", "fsdp_config.fsdp_version"},
-    {"gradient_accumulation_steps", "gradient_accumulation_steps"},
-};
-
 std::vector<FlatSetting> settings_of_launcher(const std::vector<std::string>& words) {
   std::vector<FlatSetting> settings;
   const bool is_accelerate = std::any_of(words.begin(), words.end(), [](const std::string& word) {
@@ -51,36 +30,17 @@ std::vector<FlatSetting> settings_of_launcher(const std::vector<std::string>& wo
     if (!words[i].starts_with("--")) continue;
     const std::size_t equals = words[i].find('=');
     const std::string name = key_of(words[i].substr(0, equals));
-    for (const LauncherOption& row : kAccelerateOptions) {
-      if (row.option != name) continue;
-      const bool has_next = i + 1 < words.size() && !words[i + 1].starts_with("--");
-      const std::string said = equals != std::string::npos ? words[i].substr(equals + 1)
-                               : has_next                  ? words[i + 1]
-                                                           : "true";
-      settings.push_back({std::string(row.key),
-                          row.value.empty() ? without_marks(said) : std::string(row.value), 0});
-    }
+    const ProgramSetting* const row = fact_row("accelerate-options", name);
+    if (row == nullptr) continue;
+    const bool has_next = i + 1 < words.size() && !words[i + 1].starts_with("--");
+    const std::string said = equals != std::string::npos ? words[i].substr(equals + 1)
+                             : has_next                  ? words[i + 1]
+                                                         : "true";
+    settings.push_back({std::string(row->becomes),
+                        row->as.empty() ? without_marks(said) : std::string(row->as), 0});
   }
   return settings;
 }
-
-// Defaults of TRL that differ from the Trainer's. Source: trl/trainer/base_config.py and
-// sft_config.py of huggingface/trl at f2cd577; transformers' training_args.py.
-constexpr std::pair<const char*, const char*> kTrlDefaults[] = {
-    {"gradient_checkpointing", "true"},
-    {"bf16", "true"},
-    {"max_length", "1024"},
-    {"per_device_train_batch_size", "8"},
-};
-
-// Configurations that TRL includes, selected by "--accelerate_config zero3"
-// (trl/accelerate_configs).
-constexpr LauncherOption kTrlPresets[] = {
-    {"zero1", "deepspeed_config.zero_stage", "1"}, {"zero2", "deepspeed_config.zero_stage", "2"},
-    {"zero3", "deepspeed_config.zero_stage", "3"}, {"fsdp1", "distributed_type", "FSDP"},
-    {"fsdp2", "distributed_type", "FSDP"},         {"multi_gpu", "distributed_type", "MULTI_GPU"},
-    {"single_gpu", "distributed_type", "NO"},
-};
 
 Result<std::string> opened(const std::string& name, const LaunchFile& by,
                            const ImportInputs& inputs) {
@@ -122,12 +82,11 @@ bool is_trainer_command(const LaunchCommand& command) {
 Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const LaunchFile& file,
                                             const ImportInputs& inputs) {
   std::vector<FlatSetting> settings;
-  const auto put = [&](FlatSetting setting) {
-    std::erase_if(settings, [&](const FlatSetting& one) { return one.key == setting.key; });
-    settings.push_back(std::move(setting));
-  };
+  const auto put = [&](FlatSetting setting) { put_setting(std::move(setting), settings); };
   if (command.program.starts_with("trl ")) {
-    for (const auto& [key, value] : kTrlDefaults) put({key, value, 0});
+    for (const ProgramSetting& row : fact_table("trl-defaults").rows) {
+      put({std::string(row.key), std::string(row.becomes), 0});
+    }
   }
   for (const std::string& marked : command.configs) {
     const std::string name = without_marks(marked);
@@ -148,11 +107,8 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
     const std::string key = key_of(option.name);
     if (key == "config") continue;
     if (key == "accelerate_config") {
-      const auto preset =
-          std::find_if(std::begin(kTrlPresets), std::end(kTrlPresets),
-                       [&](const LauncherOption& one) { return one.option == option.value; });
-      if (preset != std::end(kTrlPresets)) {
-        put({std::string(preset->key), std::string(preset->value), 0});
+      if (const ProgramSetting* const preset = fact_row("trl-presets", option.value)) {
+        put({std::string(preset->becomes), std::string(preset->as), 0});
         put({"mixed_precision", "bf16", 0});
         continue;
       }

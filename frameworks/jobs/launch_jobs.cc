@@ -10,6 +10,9 @@
 #include "frameworks/launch/launcher.h"
 
 namespace tpsim {
+
+extern const std::span<const unsigned char> kJobSet;  // jobset.txt
+
 namespace {
 
 using Files = std::vector<LaunchFile>;
@@ -70,72 +73,35 @@ std::string indented(const std::string& text, std::size_t by) {
   return out;
 }
 
-// Returns the JobSet, with one pod per node. The host name of the first pod is the rendezvous
-// address. Only Kueue reads the label kueue.x-k8s.io/queue-name.
+// Returns the JobSet of jobset.txt.
 std::string jobset_text(const std::string& name, const LaunchSize& size, const std::string& script,
                         bool has_files) {
-  std::string text = fmt::format(
-      "apiVersion: jobset.x-k8s.io/v1alpha2\n"
-      "kind: JobSet\n"
-      "metadata:\n"
-      "  name: {0}\n"
-      "  labels:\n"
-      "    kueue.x-k8s.io/queue-name: user-queue\n"
-      "spec:\n"
-      "  failurePolicy:\n"
-      "    maxRestarts: 10\n"
-      "  replicatedJobs:\n"
-      "    - name: {1}\n"
-      "      replicas: 1\n"
-      "      template:\n"
-      "        spec:\n"
-      "          backoffLimit: 0\n"
-      "          completionMode: Indexed\n"
-      "          completions: {2}\n"
-      "          parallelism: {2}\n"
-      "          template:\n"
-      "            spec:\n"
-      "              restartPolicy: Never\n"
-      "              containers:\n"
-      "                - name: trainer\n"
-      "                  image: your-image:tag\n"
-      "                  command: [bash, -c]\n"
-      "                  args:\n"
-      "                    - |\n",
-      name, kTrainer, size.nodes);
-  text += indented(script, 22);
-  text += fmt::format(
-      "                  resources:\n"
-      "                    limits:\n"
-      "                      nvidia.com/gpu: {}\n",
-      size.gpus_per_node);
-  // Without a device of the RDMA plugin and locked memory, NCCL would use TCP.
-  if (size.nodes > 1 && size.nics > 0) {
-    text += fmt::format(
-        "                      rdma/ib: {}  # the name that your RDMA device plugin has\n"
-        "                  securityContext:\n"
-        "                    capabilities:\n"
-        "                      add: [IPC_LOCK]\n",
-        size.nics);
-  }
-  text +=
-      "                  volumeMounts:\n"
-      "                    - name: shared-memory\n"
-      "                      mountPath: /dev/shm\n";
-  if (has_files) {
-    text += "                    - name: launch\n                      mountPath: /launch\n";
-  }
-  text +=
-      "              volumes:\n"
-      "                - name: shared-memory\n"
-      "                  emptyDir:\n"
-      "                    medium: Memory\n";
-  if (has_files) {
-    text += fmt::format(
-        "                - name: launch\n"
-        "                  configMap:\n"
-        "                    name: {}\n",
-        name);
+  const std::pair<std::string_view, std::string> values[] = {
+      {"{name}", name},
+      {"{trainer}", kTrainer},
+      {"{nodes}", std::to_string(size.nodes)},
+      {"{gpus}", std::to_string(size.gpus_per_node)},
+      {"{nics}", std::to_string(size.nics)}};
+  const bool has_rdma = size.nodes > 1 && size.nics > 0;
+  std::string text;
+  std::string_view rest{reinterpret_cast<const char*>(kJobSet.data()), kJobSet.size()};
+  while (!rest.empty()) {
+    std::string line(cut_off(rest, "\n"));
+    if (line.starts_with('#')) continue;
+    if (line == "{script}") {
+      text += indented(script, 22);
+      continue;
+    }
+    if (line.starts_with('?')) {
+      const std::size_t end = line.find(' ');
+      if (line.substr(1, end - 1) == "rdma" ? !has_rdma : !has_files) continue;
+      line.erase(0, end + 1);
+    }
+    for (const auto& [place, value] : values) {
+      const std::size_t at = line.find(place);
+      if (at != std::string::npos) line.replace(at, place.size(), value);
+    }
+    text += line + '\n';
   }
   return text;
 }

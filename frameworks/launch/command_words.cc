@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "frameworks/launch/facts.h"
 
 namespace tpsim {
 namespace {
@@ -21,35 +22,14 @@ bool starts_python(std::string_view word) {
   return name.starts_with("python") || matches_any(name, "torchrun accelerate deepspeed");
 }
 
-// Console commands that start a training, such as `axolotl train tune.yml`.
-struct ConsoleCommand {
-  std::string_view name;
-  std::string_view task;
-};
-constexpr ConsoleCommand kConsoleCommands[] = {
-    {"llamafactory-cli", "train"},
-    {"lmf", "train"},
-    {"axolotl", "train"},
-    {"swift", "sft"},
-    {"swift", "pt"},
-    {"swift", "rlhf"},
-    {"megatron", "sft"},
-    {"megatron", "pt"},
-    {"megatron", "rlhf"},
-    {"trl", "sft"},
-    {"trl", "dpo"},
-    {"trl", "kto"},
-    {"trl", "grpo"},
-    {"trl", "reward"},
-};
-
 bool is_console_command(const std::vector<std::string>& words, std::size_t at) {
   if (at + 1 >= words.size()) return false;
   const std::string_view word = words[at];
   const std::string_view name = word.substr(word.find_last_of('/') + 1);
-  return std::any_of(
-      std::begin(kConsoleCommands), std::end(kConsoleCommands),
-      [&](const ConsoleCommand& one) { return one.name == name && one.task == words[at + 1]; });
+  const auto& known = fact_block("console-commands").others;
+  return std::any_of(known.begin(), known.end(), [&](const auto& one) {
+    return one.first == name && one.second == words[at + 1];
+  });
 }
 
 // Splits torchtune's "tune run --nproc_per_node 8 full_finetune_distributed --config x". The

@@ -6,6 +6,7 @@
 
 #include "core/base/check.h"
 #include "core/base/text.h"
+#include "core/base/text_table.h"
 #include "core/software/optimizer_kinds.h"
 
 namespace tpsim {
@@ -34,11 +35,19 @@ void add(const FactTable& more, FactTable& table) {
   table.left.insert(table.left.end(), more.left.begin(), more.left.end());
 }
 
-void read_line(std::string_view line, FactBlock& block) {
-  std::string_view rest = line;
-  const std::string_view word = cut_off(rest, " ");
+void read_line(std::string_view word, std::string_view rest, FactBlock& block) {
+  const std::string_view line(word.data(), rest.data() + rest.size() - word.data());
   const std::size_t equals = line.find(" = ");
-  if (word == "ignore") {
+  if (word == "names") {
+    const std::string_view list = cut_off(rest, " ");
+    const auto known = std::find_if(block.lists.begin(), block.lists.end(),
+                                    [&](const auto& one) { return one.first == list; });
+    if (known == block.lists.end()) {
+      block.lists.emplace_back(list, rest);
+    } else {
+      known->second += " " + std::string(rest);
+    }
+  } else if (word == "ignore") {
     block.facts.left.push_back({rest});
   } else if (word == "refuse") {
     const std::size_t colon = rest.find(": ");
@@ -58,18 +67,9 @@ void read_line(std::string_view line, FactBlock& block) {
 
 std::vector<FactBlock> read_blocks() {
   std::vector<FactBlock> blocks;
-  std::string_view text{reinterpret_cast<const char*>(kFacts.data()), kFacts.size()};
-  while (!text.empty()) {
-    std::string_view line = cut_off(text, "\n");
-    const bool is_inside = line.starts_with(' ');
-    line = trimmed(line);
-    if (line.empty() || line.starts_with('#')) continue;
-    if (is_inside) {
-      read_line(line, blocks.back());
-    } else {
-      const std::string_view kind = cut_off(line, " ");
-      blocks.push_back({kind, line});
-    }
+  for (const TableBlock& table : read_table(kFacts)) {
+    FactBlock& block = blocks.emplace_back(FactBlock{table.kind, table.name});
+    for (const auto& [word, rest] : table.lines) read_line(word, rest, block);
   }
   return blocks;
 }
@@ -100,8 +100,25 @@ const std::vector<FactBlock>& fact_blocks() {
   return kBlocks;
 }
 
-const FactTable& fact_table(std::string_view name) {
-  return block_called(fact_blocks(), name).facts;
+const FactBlock& fact_block(std::string_view name) { return block_called(fact_blocks(), name); }
+
+const FactTable& fact_table(std::string_view name) { return fact_block(name).facts; }
+
+const std::string& fact_names(std::string_view table, std::string_view list) {
+  const auto& lists = fact_block(table).lists;
+  const auto found =
+      std::find_if(lists.begin(), lists.end(), [&](const auto& one) { return one.first == list; });
+  TPSIM_CHECK(found != lists.end(), "no list of facts is called " + std::string(list));
+  return found->second;
+}
+
+const ProgramSetting* fact_row(std::string_view table, std::string_view key,
+                               std::string_view value) {
+  const std::vector<ProgramSetting>& rows = fact_table(table).rows;
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const ProgramSetting& row) {
+    return matches_any(key, row.key) && (row.value.empty() || row.value == value);
+  });
+  return found == rows.end() ? nullptr : &*found;
 }
 
 }  // namespace tpsim

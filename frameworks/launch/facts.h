@@ -25,11 +25,13 @@
 //     refuse KEY... [VALUE...]: WHY
 //                          a setting that changes the plan and is not modelled, unless it is VALUE
 //     ignore KEY...        settings that do not affect a plan
+//     names LIST NAME...   a list of names that a reader in C++ uses
 //
 // Keys may end in '*' and have '_' instead of '-'. $all_weights, $adam_state and $adam_names stand
 // for the reasons below and the names of AdamW.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -70,7 +72,14 @@ struct FactBlock {
   std::string_view kind, name;
   std::vector<std::pair<std::string_view, std::string_view>> others = {};
   FactTable facts = {};  // with the tables that the block adds
+  std::vector<std::pair<std::string_view, std::string>> lists = {};  // of the lines "names"
 };
 const std::vector<FactBlock>& fact_blocks();
+// Returns a table, or one of its lists: names that spaces separate. Both must exist.
+const FactBlock& fact_block(std::string_view name);
+const std::string& fact_names(std::string_view table, std::string_view list);
+// Returns the first row for the key and value; null if there is none.
+const ProgramSetting* fact_row(std::string_view table, std::string_view key,
+                               std::string_view value = {});
 
 }  // namespace tpsim

@@ -21,8 +21,7 @@ Result<std::vector<FlatSetting>> settings_of(const LaunchFile& file, const Impor
       continue;
     }
     for (const FlatSetting& one : others) {
-      std::erase_if(settings, [&](const FlatSetting& own) { return own.key == one.key; });
-      settings.push_back(one);
+      put_setting(one, settings);
     }
   }
   return with_values(with_todays_sections(std::move(settings)), inputs.given);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/software/part_rules.h"
 #include "frameworks/launch/environment_parts.h"
 #include "frameworks/launch/framework.h"
 #include "frameworks/launch/launcher.h"
@@ -18,6 +19,21 @@ LaunchFile shell_file(LaunchStack stack, const PlanFile& file, const LaunchSize&
   return {framework_of(stack).files().front(), std::string(kShellLine) + model_line(file.model) +
                                                    environment + export_lines(file.parts) +
                                                    shell_text(size, options)};
+}
+
+Status check_launch_rules(LaunchStack stack, const PlanFile& file, const StackSpec& software) {
+  const Launcher launcher = framework_of(stack).launcher();
+  const LaunchRule* rule = broken_rule(launcher, file.model, file.plan);
+  if (rule == nullptr) {
+    rule = broken_file_rule(launcher, with_parts(software, file.parts), file.model, file.plan,
+                            file.profile);
+  }
+  return rule == nullptr ? Status(Ok{}) : cannot_express(stack, rule->what, rule->why);
+}
+
+Error cannot_express(LaunchStack stack, std::string what, std::string why) {
+  return bad_input(fmt::format("{} export does not support {}", name_of(stack), what), "--to",
+                   std::move(why));
 }
 
 std::optional<LaunchStack> launcher_in(LaunchStack stack, const PlanFile& file, Launcher launcher) {

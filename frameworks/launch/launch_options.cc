@@ -64,6 +64,11 @@ void drop_option(std::vector<LaunchOption>& options, std::string_view name) {
   std::erase_if(options, [&](const LaunchOption& one) { return one.name == name; });
 }
 
+void put_option(std::vector<LaunchOption>& options, std::string name, std::string value) {
+  drop_option(options, name);
+  options.push_back({std::move(name), std::move(value)});
+}
+
 bool LaunchOptionReader::has(std::string_view name) const { return has_option(left_, name); }
 
 bool LaunchOptionReader::has_value(std::string_view name, std::string_view value) const {

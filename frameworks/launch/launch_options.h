@@ -33,6 +33,8 @@ std::string option_value(const std::vector<LaunchOption>& options, std::string_v
 std::int64_t option_number(const std::vector<LaunchOption>& options, std::string_view name,
                            std::int64_t otherwise = 0);
 void drop_option(std::vector<LaunchOption>& options, std::string_view name);
+// Adds the option, in place of others of that name.
+void put_option(std::vector<LaunchOption>& options, std::string name, std::string value);
 
 // Whether both values are equal as texts or as numbers: "1e-5" equals "0.00001".
 bool is_same_value(std::string_view value, std::string_view wanted);

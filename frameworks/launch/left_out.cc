@@ -12,8 +12,7 @@ namespace tpsim {
 void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan) {
   if (plan.model.attention_dropout == 0 || !runs_flash(options)) return;
   plan.model.attention_dropout = 0;
-  drop_option(options, "--attention-dropout");
-  options.push_back({"--attention-dropout", "0"});
+  put_option(options, "--attention-dropout", "0");
   plan.notes.emplace_back(kNoFlashDropout);
 }
 

@@ -1,8 +1,6 @@
-// Writes and reads options for low-precision recipes (FP8, MXFP8, FP4) of Megatron and torchtitan.
-// Megatron-Bridge has Megatron's options under other names.
-//
-// Sources: Megatron's training/arguments.py and docs on low precision; torchtitan's docs/float8.md
-// and docs/mxfp8.md.
+// Writes and reads options for low-precision recipes (FP8, MXFP8, FP4) of Megatron. Megatron-Bridge
+// has the options under other names. Source: Megatron's training/arguments.py and docs on low
+// precision.
 #include <fmt/format.h>
 
 #include <array>
@@ -25,19 +23,6 @@ constexpr std::array kFp8Recipes = {
     Fp8Recipe{Precision::kFp8Current, "tensorwise", "hybrid"},
     Fp8Recipe{Precision::kFp8Block, "blockwise", "e4m3"},
     Fp8Recipe{Precision::kMxFp8, "mxfp8", "e4m3"},
-};
-
-struct Converter {
-  Precision precision;
-  const char* name;
-  const char* option;
-  const char* recipe;
-};
-constexpr std::array kConverters = {
-    Converter{Precision::kFp8Current, "quantize.linear.float8",
-              "--quantize.linear.float8.recipe_name", "tensorwise"},
-    Converter{Precision::kMxFp8, "quantize.linear.mx", "--quantize.linear.mx.recipe_name",
-              "mxfp8_cublas"},
 };
 
 // Returns the number format. Scripts state it as "--fp8-format", logs print it as "--fp8", or
@@ -86,21 +71,6 @@ void read_megatron_recipe(LaunchOptionReader& in, Plan& plan) {
   if (plan.precision == Precision::kNone) {
     in.fail(fmt::format("--fp8-recipe is '{}'; it must be delayed, tensorwise, blockwise or mxfp8",
                         fp8_recipe));
-  }
-}
-
-void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan) {
-  const auto converter = in.text("--model.converters");
-  for (const Converter& row : kConverters) {
-    const std::string recipe = in.text(row.option).value_or(row.recipe);
-    if (!converter || *converter != row.name) continue;
-    if (recipe != row.recipe)
-      in.fail(fmt::format("{} is {}, a recipe that tpsim cannot read", row.option, recipe));
-    plan.precision = row.precision;
-  }
-  if (converter && plan.precision == Precision::kNone) {
-    in.fail(fmt::format("--model.converters is '{}'; tpsim reads only {} or {}", *converter,
-                        kConverters[0].name, kConverters[1].name));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/software/launched_models.h"
+#include "frameworks/launch/facts.h"
 #include "frameworks/launch/launch_options.h"
 #include "frameworks/launch/megatron_options.h"
 
@@ -20,32 +21,12 @@ using Options = std::vector<LaunchOption>;
 // Options whose value is a list with a flag 0 or 1 per layer, or a number N: every N-th layer has
 // flag 0 and the others have 1.
 constexpr std::string_view kLayerFlags = "--window-attn-skip-freq --linear-attention-freq";
-constexpr std::string_view kSpecialOptions =
-    "--window-attn-skip-freq --softmax-type --quick-geglu --glu-linear-offset "
-    "--activation-func-clamp-value --attention-output-gate --apply-layernorm-1p "
-    "--experimental-attention-variant --linear-attention-freq --linear-conv-kernel-dim "
-    "--linear-key-head-dim --linear-value-head-dim --linear-num-key-heads --linear-num-value-heads "
-    "--dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk --dsa-indexer-topk-freq "
-    "--dsa-indexer-skip-topk-offset --mamba-state-dim --mamba-head-dim --mamba-num-groups "
-    "--mamba-num-heads --moe-latent-size --heterogeneous-layers-config-path "
-    "--heterogeneous-layers-config-encoded-json --use-rope-scaling --rope-scaling-factor";
 constexpr const char* kVariant = "--experimental-attention-variant";
-// Options (`names`) that have an effect only with this value of kVariant.
-struct Dependent {
-  std::string_view names;
-  std::string_view variant;
-};
-constexpr Dependent kDependents[] = {
-    {"--linear-attention-freq --linear-conv-kernel-dim --linear-key-head-dim "
-     "--linear-value-head-dim --linear-num-key-heads --linear-num-value-heads",
-     "gdn"},
-    {"--dsa-indexer-n-heads --dsa-indexer-head-dim --dsa-indexer-topk --dsa-indexer-topk-freq "
-     "--dsa-indexer-skip-topk-offset",
-     "dsa"}};
-// Options that change neither time nor memory, so that their values are not compared.
-constexpr std::string_view kFree =
-    "--apply-layernorm-1p --use-rope-scaling --rope-scaling-factor "
-    "--heterogeneous-layers-config-path";
+
+// Whether the option changes neither time nor memory, so that its value is not compared.
+bool is_free(std::string_view name) {
+  return matches_any(name, fact_names("megatron-options", "free"));
+}
 
 BlockShape block_at(const ModelSpec& model, std::int64_t layer) {
   return block_of_kind(model, block_kind(model, layer));
@@ -136,9 +117,11 @@ bool is_same_option(const LaunchOption& said, const LaunchOption& wanted, std::i
 // layers depend on a layer pattern, which is compared with the model elsewhere.
 bool has_no_effect(const LaunchOption& option, std::string_view variant, const ModelSpec& model) {
   if (option.name.starts_with("--mamba-")) return !is_hybrid_pattern(model);
-  return std::any_of(std::begin(kDependents), std::end(kDependents), [&](const Dependent& one) {
-    return matches_any(option.name, one.names) && variant != one.variant;
-  });
+  // Options that have an effect only with this value of kVariant.
+  for (const char* const needed : {"gdn", "dsa"}) {
+    if (matches_any(option.name, fact_names("megatron-options", needed))) return variant != needed;
+  }
+  return false;
 }
 
 bool is_megatrons_default(const LaunchOption& option) {
@@ -214,7 +197,9 @@ LaunchOptions special_options(const ModelSpec& model) {
   return out;
 }
 
-bool is_special_option(std::string_view name) { return matches_any(name, kSpecialOptions); }
+bool is_special_option(std::string_view name) {
+  return matches_any(name, fact_names("megatron-options", "special"));
+}
 
 Status take_special_options(const ModelSpec& model, Options& options, Unsaid unsaid) {
   std::erase_if(options, is_megatrons_default);
@@ -225,7 +210,7 @@ Status take_special_options(const ModelSpec& model, Options& options, Unsaid uns
   const bool has_file = has_option(options, kHeterogeneousPath);  // with the layers of the model
   for (const LaunchOption& one : wanted.all()) {
     const LaunchOption* const said = find_option(options, one.name);
-    const bool may_lack = unsaid == Unsaid::kIsTheModels || matches_any(one.name, kFree) ||
+    const bool may_lack = unsaid == Unsaid::kIsTheModels || is_free(one.name) ||
                           (has_file && one.name == kHeterogeneousJson);
     if (said == nullptr && !may_lack) {
       return other_layers(fmt::format("{} is missing: the model needs {}", one.name,
@@ -238,7 +223,7 @@ Status take_special_options(const ModelSpec& model, Options& options, Unsaid uns
     drop_option(options, one.name);
   }
   for (const LaunchOption& left : options) {
-    if (!is_special_option(left.name) || matches_any(left.name, kFree)) continue;
+    if (!is_special_option(left.name) || is_free(left.name)) continue;
     if (unsaid == Unsaid::kIsTheModels) continue;
     return other_layers(fmt::format("{} does not match the model", left.name));
   }

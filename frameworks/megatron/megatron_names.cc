@@ -6,67 +6,12 @@
 
 #include "core/base/text.h"
 #include "core/software/launched_models.h"
+#include "frameworks/launch/facts.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/megatron_options.h"
 
 namespace tpsim {
 namespace {
-
-struct Renamed {
-  std::string_view old;
-  std::string_view today;
-  std::string_view value = {};  // value of the new option, if it takes one
-};
-constexpr Renamed kRenamed[] = {
-    {"--model-parallel-size", "--tensor-model-parallel-size"},
-    {"--batch-size", "--micro-batch-size"},
-    {"--max-absolute-position-embeddings", "--max-position-embeddings"},
-    {"--recompute-activations", "--recompute-granularity", "selective"},
-    {"--checkpoint-activations", "--recompute-granularity", "full"},
-    {"--activations-checkpoint-method", "--recompute-method"},
-    {"--checkpoint-num-layers", "--recompute-num-layers"},
-    {"--activations-checkpoint-num-layers", "--recompute-num-layers"},
-    {"--use-rotary-position-embeddings", "--position-embedding-type", "rope"},
-    {"--rope-theta", "--rotary-base"},
-    {"--rotary-position-embeddings-theta", "--rotary-base"},
-    {"--layernorm-epsilon", "--norm-epsilon"},
-    {"--num-key-value-heads", "--num-query-groups"},
-    {"--use-custom-fsdp", "--use-megatron-fsdp"},
-    {"--virtual-pipeline-model-parallel-size", "--num-virtual-stages-per-pipeline-rank"},
-    {"--use-llama2-rotary-position-embeddings", "--position-embedding-type", "rope"},
-    {"--use-flash-attn-v1", "--use-flash-attn"},
-    {"--use-flash-attn-v2", "--use-flash-attn"},
-    {"--use-flash-attn-triton", "--use-flash-attn"},
-    {"--use-flash-attn-builder", "--use-flash-attn"},
-    {"--ds-sequence-parallel-size", "--context-parallel-size"},
-    {"--moe-expert-parallel-size", "--expert-model-parallel-size"},
-    {"--moe-train-capacity-factor", "--moe-expert-capacity-factor"},
-    {"--topk", "--moe-router-topk"},
-    {"--use-rms-norm", "--normalization", "RMSNorm"},
-    {"--no-tie-embed-logits", "--untie-embeddings-and-output-weights"},
-};
-
-// A log prints an argument with a value. `option` is the command-line option that causes this
-// value.
-struct Logged {
-  std::string_view argument;
-  std::string_view value;
-  std::string_view option;
-};
-constexpr Logged kLogged[] = {
-    {"--add-bias-linear", "False", "--disable-bias-linear"},
-    {"--apply-rope-fusion", "False", "--no-rope-fusion"},
-    {"--async-tensor-model-parallel-allreduce", "False",
-     "--no-async-tensor-model-parallel-allreduce"},
-    {"--bias-dropout-fusion", "False", "--no-bias-dropout-fusion"},
-    {"--bias-gelu-fusion", "False", "--no-bias-gelu-fusion"},
-    {"--bias-swiglu-fusion", "False", "--no-bias-swiglu-fusion"},
-    {"--gradient-accumulation-fusion", "False", "--no-gradient-accumulation-fusion"},
-    {"--masked-softmax-fusion", "False", "--no-masked-softmax-fusion"},
-    {"--overlap-p2p-comm", "False", "--no-overlap-p2p-communication"},
-    {"--scatter-gather-tensors-in-pipeline", "False", "--no-scatter-gather-tensors-in-pipeline"},
-    {"--grad-reduce-in-bf16", "True", "--grad-reduce-in-bf16"},
-};
 
 // Whether an export writes the option: it must exist in Megatron-Core of 2026 and have an effect in
 // the plan.
@@ -206,10 +151,12 @@ void add_attention(const PlanFile& file, LaunchOptions& out) {
 void as_given(std::vector<LaunchOption>& options) {
   std::vector<LaunchOption> given;
   for (LaunchOption& option : options) {
-    const auto row = std::find_if(std::begin(kLogged), std::end(kLogged),
-                                  [&](const Logged& one) { return one.argument == option.name; });
-    if (row != std::end(kLogged)) {
-      if (option.value == row->value) given.push_back({std::string(row->option), ""});
+    const std::vector<ProgramSetting>& logged = fact_table("megatron-logged").rows;
+    const auto row = std::find_if(logged.begin(), logged.end(), [&](const ProgramSetting& one) {
+      return one.key == option.name;
+    });
+    if (row != logged.end()) {
+      if (option.value == row->value) given.push_back({std::string(row->becomes), ""});
       continue;
     }
     if (option.value == "False") continue;
@@ -255,13 +202,11 @@ void use_todays_names(LaunchCommand& command) {
       option = {"--num-query-groups", "1"};
     }
     std::replace(option.name.begin(), option.name.end(), '_', '-');
-    for (const Renamed& row : kRenamed) {
-      if (option.name != row.old) continue;
-      option.name = row.today;
-      if (!row.value.empty()) option.value = row.value;
+    if (const ProgramSetting* const row = fact_row("megatron-renamed", option.name)) {
       // In Megatron-DeepSpeed this option alone enables grouped-query attention.
-      if (row.old == "--num-key-value-heads") named.push_back({"--group-query-attention", ""});
-      break;
+      if (row->key == "--num-key-value-heads") named.push_back({"--group-query-attention", ""});
+      option.name = row->becomes;
+      if (!row->as.empty()) option.value = row->as;
     }
     if (LaunchOption* before = find_option(named, option.name)) {
       before->value = std::move(option.value);
@@ -292,15 +237,11 @@ void use_todays_names(LaunchCommand& command) {
 }
 
 Status check_program(const LaunchCommand& command, const std::string& path) {
-  constexpr std::string_view kUsual =
-      "num-layers hidden-size seq-length tensor-model-parallel-size micro-batch-size "
-      "global-batch-size num-attention-heads model-parallel-size batch-size use-mcore-models "
-      "use-distributed-optimizer pipeline-model-parallel-size train-iters train-samples bf16 fp16";
   const auto usual =
       std::count_if(command.options.begin(), command.options.end(), [&](const LaunchOption& one) {
         std::string name = one.name.substr(std::min<std::size_t>(2, one.name.size()));
         std::replace(name.begin(), name.end(), '_', '-');
-        return matches_any(name, kUsual);
+        return matches_any(name, fact_names("megatron-options", "usual"));
       });
   const bool is_megatrons = command.program.empty() || command.is_log || usual > 1 ||
                             command.program.find("pretrain") != std::string::npos;

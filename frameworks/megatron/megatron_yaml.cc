@@ -17,45 +17,6 @@
 namespace tpsim {
 namespace {
 
-// Maps a NeMo key to an argument of Megatron. If `value` is not empty, the row applies only to this
-// value.
-struct YamlName {
-  std::string_view key;
-  std::string_view value;
-  std::string_view argument;
-  std::string_view becomes = {};  // new value; empty: unchanged
-};
-constexpr YamlName kYamlNames[] = {
-    {"activations-checkpoint-granularity", "", "recompute-granularity"},
-    {"activations-checkpoint-method", "", "recompute-method"},
-    {"activations-checkpoint-num-layers", "", "recompute-num-layers"},
-    {"encoder-seq-length", "", "seq-length"},
-    {"layernorm-epsilon", "", "norm-epsilon"},
-    {"bias-activation-fusion", "False", "bias-swiglu-fusion"},
-    {"bias-dropout-add-fusion", "False", "bias-dropout-fusion"},
-    {"bias", "False", "disable-bias-linear", "True"},
-    {"share-embeddings-and-output-weights", "False", "untie-embeddings-and-output-weights", "True"},
-    {"normalization", "rmsnorm", "normalization", "RMSNorm"},
-    {"normalization", "layernorm", "normalization", "LayerNorm"},
-    {"normalization", "layernorm1p", "normalization", "LayerNorm"},
-    {"activation", "fast-swiglu", "swiglu", "True"},
-    {"activation", "swiglu", "swiglu", "True"},
-    {"gated-linear-unit", "True", "swiglu", "True"},
-    {"precision", "bf16", "bf16", "True"},
-    {"precision", "bf16-mixed", "bf16", "True"},
-    {"precision", "16", "fp16", "True"},
-    {"num-moe-experts", "", "num-experts"},
-    {"use-flash-attention", "True", "use-flash-attn", "True"},
-    {"transformer-engine", "False", "transformer-impl", "local"},
-    {"transformer-engine", "True", ""},
-    {"ub-tp-comm-overlap", "True", "tp-comm-overlap", "True"},
-    {"overlap-grad-sync", "True", "overlap-grad-reduce", "True"},
-    {"overlap-param-sync", "True", "overlap-param-gather", "True"},
-    {"rotary-percentage", "", "rotary-percent"},
-    {"name", "distributed_fused_adam", "use-distributed-optimizer", "True"},
-    {"name", "mcore_distributed_optim", "use-distributed-optimizer", "True"},
-};
-
 std::string argument_name(std::string_view key) {
   std::string name(key.substr(key.rfind('.') + 1));
   std::replace(name.begin(), name.end(), '_', '-');
@@ -73,18 +34,8 @@ constexpr std::string_view kModelArgs = "MODEL_ARGS.--";
 // Whether the key is in a section that affects the training step. Keys of other sections are
 // ignored.
 bool is_of_training(std::string_view key) {
-  constexpr std::string_view kOthers[] = {
-      "data.",   "dataset.",   "exp_manager.", "tokenizer.", "checkpoint.",
-      "logger.", "profiling.", "rng.",         "scheduler.", "optim.sched.",
-      "run.",    "hydra.",     "defaults.",    "ENV_VARS.",  "METRICS."};
   if (key.starts_with("model.")) key.remove_prefix(6);
-  return std::none_of(std::begin(kOthers), std::end(kOthers),
-                      [&](std::string_view other) { return key.starts_with(other); });
-}
-
-void add_option(std::string name, std::string value, LaunchCommand& command) {
-  drop_option(command.options, name);
-  command.options.push_back({std::move(name), std::move(value)});
+  return !matches_any(key, fact_names("megatron-options", "other_sections"));
 }
 
 bool changes_no_plan(const std::string& option) {
@@ -120,24 +71,22 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
   if (has_nemo_key(setting.key)) {
     if (auto option = nemo_option(setting.key, setting.value)) {
       if (option->name == "--num-query-groups") {
-        add_option("--group-query-attention", "True", command);
+        put_option(command.options, "--group-query-attention", "True");
       }
-      add_option(option->name, option->value, command);
+      put_option(command.options, option->name, option->value);
     }
     return;
   }
   std::string name = argument_name(setting.key);
   std::string value = as_python(setting.value);
-  for (const YamlName& row : kYamlNames) {
-    if (name != row.key || (!row.value.empty() && value != row.value)) continue;
-    name = row.argument;
-    if (!row.becomes.empty()) value = row.becomes;
-    break;
+  if (const ProgramSetting* const row = fact_row("megatron-yaml", name, value)) {
+    name = row->becomes;
+    if (!row->as.empty()) value = row->as;
   }
-  if (name.empty()) return;
-  if (name == "num-query-groups") add_option("--group-query-attention", "True", command);
+  if (name == "-") return;
+  if (name == "num-query-groups") put_option(command.options, "--group-query-attention", "True");
   keys["--" + name] = setting.key;
-  add_option("--" + name, value, command);
+  put_option(command.options, "--" + name, value);
 }
 
 // Replaces the value of the switch `fp8` by the format that NeMo 1 states in other switches
@@ -161,12 +110,8 @@ bool is_of_python(std::string_view key) {
 
 // Whether the setting is on by default, so that the value false has a meaning.
 bool says_by_false(std::string_view key) {
-  constexpr std::string_view kOn =
-      "bias share-embeddings-and-output-weights add-bias-linear apply-rope-fusion "
-      "bias-dropout-fusion bias-gelu-fusion bias-swiglu-fusion bias-activation-fusion "
-      "bias-dropout-add-fusion gradient-accumulation-fusion masked-softmax-fusion overlap-p2p-comm "
-      "scatter-gather-tensors-in-pipeline transformer-engine async-tensor-model-parallel-allreduce";
-  return has_nemo_key(key) || matches_any(argument_name(key), kOn);
+  return has_nemo_key(key) ||
+         matches_any(argument_name(key), fact_names("megatron-options", "on_by_default"));
 }
 
 void take_variable(const FlatSetting& setting, LaunchCommand& command) {
@@ -186,7 +131,7 @@ Result<ImportedPlan> import_model_args(const std::vector<FlatSetting>& settings,
     if (!is_argument || setting.value == "false") continue;
     const bool is_switch = setting.value == "true";
     const std::string name(key.substr(key.starts_with(kModelArgs) ? kModelArgs.size() : 0));
-    add_option("--" + name, is_switch ? "" : setting.value, command);
+    put_option(command.options, "--" + name, is_switch ? "" : setting.value);
   }
   return import_megatron(std::move(command), inputs);
 }
@@ -217,7 +162,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     take_variable(setting, command);
     is_nemo |= setting.key.starts_with("trainer.") || setting.key.starts_with("train.");
     if (setting.key == "model.tokenizer.type") {
-      add_option("--tokenizer-type", setting.value, command);
+      put_option(command.options, "--tokenizer-type", setting.value);
     }
     if (!is_of_training(setting.key)) {
       others.push_back(setting.key);

@@ -50,17 +50,9 @@ std::string dtype_word(const std::string& value) {
 
 // Removes settings that make a step cheaper and are not modelled. Returns notes that list them.
 std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
-  constexpr std::string_view kSavings =
-      "model.use_fused_weighted_squared_relu model.fused_single_qkv_rope ddp.nccl_ub "
-      "ddp.fsdp_manual_registration ddp.fsdp_double_buffer ddp.keep_fp8_transpose_cache "
-      "model.disable_parameter_transpose_cache ddp.reuse_grad_buf_for_mxfp8_param_ag "
-      "optimizer.reuse_grad_buf_for_mxfp8_param_ag model.fp8_output_proj model.tp_comm_bulk_* "
-      "model.tp_comm_split_* model.vision_cuda_graph_* model.max_vision_cuda_graph_* "
-      "model.overlap_dispatch_backward_with_experts_wgrad model.apply_dsa_kernel_fusion "
-      "model.use_fused_mhc";
   std::vector<std::string> savings, notes;
   std::erase_if(settings, [&](const FlatSetting& one) {
-    if (!matches_any(one.key, kSavings)) return false;
+    if (!matches_any(one.key, fact_names("bridge", "savings"))) return false;
     if (!matches_any(one.value, "false none 0")) savings.push_back(one.key);
     return true;
   });
@@ -148,14 +140,7 @@ void take_empty_lists(std::vector<FlatSetting>& settings) {
   });
 }
 
-constexpr std::string_view kShapeKeys =
-    "model.num_layers model.hidden_size model.ffn_hidden_size model.num_attention_heads "
-    "model.num_query_groups model.kv_channels model.num_moe_experts model.moe_router_topk "
-    "model.moe_ffn_hidden_size model.moe_shared_expert_intermediate_size "
-    "model.moe_router_score_function model.moe_router_num_groups "
-    "model.moe_router_group_topk model.moe_router_topk_scaling_factor model.moe_latent_size "
-    "model.moe_router_enable_expert_bias model.moe_layer_freq model.mtp_num_layers "
-    "model.mtp_use_repeated_layer model.mtp_hybrid_override_pattern model.vocab_size";
+bool is_of_shape(std::string_view key) { return matches_any(key, fact_names("bridge", "shape")); }
 
 enum class ModelSource : std::uint8_t { kSettings, kHub, kPattern };
 
@@ -169,7 +154,7 @@ std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSour
     if (one.value.empty() || (is_made_by && one.key.find('.') == std::string::npos)) continue;
     if (recipe.is_default(one.key)) {
       const bool is_bridges =
-          is_hub && (one.key.starts_with("model.moe_") || matches_any(one.key, kShapeKeys) ||
+          is_hub && (one.key.starts_with("model.moe_") || is_of_shape(one.key) ||
                      matches_any(one.key, "model.hidden_dropout model.attention_dropout"));
       const bool is_newer = one.key.starts_with("model.cuda_graph_modules");
       const bool is_read = has_nemo_key(one.key) || (is_whole && one.key.starts_with("model."));
@@ -178,8 +163,7 @@ std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSour
     settings.push_back({one.key, dtype_word(one.value), one.line});
   }
   if (source == ModelSource::kPattern) {  // hybrid_model() has read these
-    std::erase_if(settings,
-                  [](const FlatSetting& one) { return matches_any(one.key, kShapeKeys); });
+    std::erase_if(settings, [](const FlatSetting& one) { return is_of_shape(one.key); });
   }
   take_empty_lists(settings);
   add_comm_overlap(settings);

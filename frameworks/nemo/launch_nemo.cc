@@ -22,68 +22,12 @@ struct NemoKey {
   const char* when_set = "true";  // YAML value if the switch is present
 };
 
-// Megatron-LM options by section of Megatron-Bridge. If the key differs, it follows after a colon.
-// The mixed-precision recipe sets fp8_param and fp8_param_gather. The guide to Megatron FSDP
-// requires use_megatron_fsdp in both sections.
-struct NemoSection {
-  std::string_view name, options;
-};
-constexpr NemoSection kNemoSections[] = {
-    {"model",
-     "num-layers hidden-size ffn-hidden-size num-attention-heads num-query-groups kv-channels "
-     "seq-length attention-dropout hidden-dropout vocab-size make-vocab-size-divisible-by "
-     "tensor-model-parallel-size pipeline-model-parallel-size context-parallel-size cp-comm-type "
-     "num-experts:num_moe_experts moe-ffn-hidden-size moe-router-topk moe-grouped-gemm "
-     "moe-router-pre-softmax moe-router-load-balancing-type moe-token-dispatcher-type "
-     "moe-flex-dispatcher-backend moe-enable-deepep moe-layer-freq moe-shared-expert-overlap "
-     "moe-permute-fusion moe-router-fusion moe-router-force-load-balancing "
-     "moe-expert-capacity-factor moe-pad-expert-input-to-capacity moe-token-drop-policy "
-     "expert-model-parallel-size expert-tensor-parallel-size "
-     "num-virtual-stages-per-pipeline-rank:virtual_pipeline_model_parallel_size "
-     "pipeline-model-parallel-layout hybrid-layer-pattern sequence-parallel bf16 fp16 "
-     "fp8-format:fp8 fp8-recipe fp8-param-gather:fp8_param fp4-format:fp4 fp4-recipe "
-     "recompute-granularity recompute-method recompute-num-layers recompute-modules "
-     "attention-backend flash-attention-version transformer-impl cross-entropy-loss-fusion "
-     "cross-entropy-fusion-impl "
-     "decoder-first-pipeline-num-layers:num_layers_in_first_pipeline_stage "
-     "decoder-last-pipeline-num-layers:num_layers_in_last_pipeline_stage "
-     "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split "
-     "multi-latent-attention q-lora-rank kv-lora-rank qk-head-dim qk-pos-emb-head-dim v-head-dim "
-     "qk-layernorm add-qkv-bias moe-shared-expert-intermediate-size moe-shared-expert-gate "
-     "moe-router-score-function moe-router-num-groups moe-router-group-topk "
-     "moe-router-topk-scaling-factor moe-router-enable-expert-bias mtp-num-layers "
-     "mtp-use-repeated-layer cpu-offloading cpu-offloading-num-layers "
-     "use-transformer-engine-op-fuser moe-expert-rank-capacity-factor moe-paged-stash "
-     "moe-paged-stash-page-size moe-paged-stash-buffer-size-factor-cuda "
-     "moe-paged-stash-buffer-size-factor-cpu enable-cuda-graph external-cuda-graph "
-     "no-overlap-p2p-communication:overlap_p2p_comm cuda-graph-impl cuda-graph-scope "
-     "no-rope-fusion:apply_rope_fusion no-bias-swiglu-fusion:bias_activation_fusion "
-     "no-bias-dropout-fusion:bias_dropout_fusion "
-     "no-gradient-accumulation-fusion:gradient_accumulation_fusion "
-     "no-masked-softmax-fusion:masked_softmax_fusion"},
-    {"train", "micro-batch-size global-batch-size"},
-    {"optimizer",
-     "optimizer-cpu-offload optimizer-offload-fraction use-precision-aware-optimizer "
-     "exp-avg-dtype exp-avg-sq-dtype optimizer muon-tp-mode muon-num-ns-steps "
-     "use-layer-wise-distributed-optimizer"},
-    {"ddp",
-     "fp8-param-gather use-distributed-optimizer use-megatron-fsdp data-parallel-sharding-strategy "
-     "num-distributed-optimizer-instances accumulate-allreduce-grads-in-fp32:grad_reduce_in_fp32 "
-     "grad-reduce-in-bf16:grad_reduce_in_fp32 overlap-grad-reduce overlap-param-gather"},
-    {"comm_overlap",
-     "overlap-moe-expert-parallel-comm delay-wgrad-compute tp-comm-overlap "
-     "no-overlap-p2p-communication:overlap_p2p_comm"},
-    {"checkpoint", "ckpt-format"},
-    {"rerun_state_machine", "no-check-for-nan-in-loss-and-grad:check_for_nan_in_loss"},
-    {"dist", "use-megatron-fsdp use-tp-pp-dp-mapping"},
-};
-
 std::vector<NemoKey> all_nemo_keys() {
   std::vector<NemoKey> keys;
-  for (const NemoSection& section : kNemoSections) {
-    for (const std::string& word : words_in(std::string(section.options))) {
+  for (const auto& [section, options] : fact_block("nemo-keys").lists) {
+    for (const std::string& word : words_in(options)) {
       const std::size_t colon = word.find(':');
-      NemoKey row{"--" + word.substr(0, colon), std::string(section.name), word};
+      NemoKey row{"--" + word.substr(0, colon), std::string(section), word};
       std::replace(row.key.begin(), row.key.end(), '-', '_');
       if (colon != std::string::npos) row.key = word.substr(colon + 1);
       // These options disable a key that is on by default, or ask for reduction in bf16 where the
@@ -178,11 +122,11 @@ bool nemo_has(std::string_view option) {
 
 std::string nemo_yaml(const LaunchOptions& megatron, const std::vector<FlatSetting>& layers) {
   std::string text;
-  for (const NemoSection& section : kNemoSections) {
+  for (const auto& [section, names] : fact_block("nemo-keys").lists) {
     std::string lines;
     for (const LaunchOption& option : megatron.all()) {
       for (const NemoKey& row : nemo_keys()) {
-        if (option.name != row.option || section.name != row.section) continue;
+        if (option.name != row.option || section != row.section) continue;
         std::string value = option.value.empty() ? row.when_set : option.value;
         if (option.name == "--moe-layer-freq") value = layers_text(option, megatron.all());
         if (takes_words(option.name)) {
@@ -192,10 +136,10 @@ std::string nemo_yaml(const LaunchOptions& megatron, const std::vector<FlatSetti
         lines += fmt::format(fmt::runtime(plain ? "  {}: {}\n" : "  {}: \"{}\"\n"), row.key, value);
       }
     }
-    if (section.name == "model") {
+    if (section == "model") {
       for (const FlatSetting& one : layers) lines += fmt::format("  {}: {}\n", one.key, one.value);
     }
-    if (!lines.empty()) text += fmt::format("{}:\n{}", section.name, lines);
+    if (!lines.empty()) text += fmt::format("{}:\n{}", section, lines);
   }
   return text;
 }

@@ -10,26 +10,6 @@
 namespace tpsim {
 namespace {
 
-// Prefixes of NeMo 2's settings with the equivalent prefixes of Megatron-Bridge. The first match
-// counts.
-struct Place {
-  std::string_view nemo, bridge;
-};
-constexpr Place kPlaces[] = {
-    {"trainer.strategy.ddp.", "ddp."},
-    {"trainer.strategy.use_tp_pp_dp_mapping", "dist.use_tp_pp_dp_mapping"},
-    {"trainer.strategy.", "model."},
-    {"trainer.plugins.0.", "mixed_precision."},
-    {"trainer.plugins.", "mixed_precision."},
-    {"trainer.plugins", "mixed_precision"},
-    {"model.config.", "model."},
-    {"data.seq_length", "model.seq_length"},
-    {"data.global_batch_size", "train.global_batch_size"},
-    {"data.micro_batch_size", "train.micro_batch_size"},
-    {"data.", "dataset."},
-    {"optim.config.use_distributed_optimizer", "ddp.use_distributed_optimizer"},
-    {"optim.config.", "optimizer."},
-};
 constexpr std::string_view kCallbacks = "trainer.callbacks.";
 
 std::string_view last_part(std::string_view path) { return path.substr(path.rfind('.') + 1); }
@@ -49,12 +29,10 @@ std::string bridge_key(const std::string& key, const std::string& callback) {
   if (!callback.empty() && key.starts_with(callback)) {
     return "comm_overlap." + key.substr(callback.size());
   }
-  for (const Place& place : kPlaces) {
-    if (key.starts_with(place.nemo)) {
-      return std::string(place.bridge) + key.substr(place.nemo.size());
-    }
-  }
-  return key;
+  const ProgramSetting* const place = fact_row("nemo-2", key);
+  if (place == nullptr) return key;
+  const std::size_t prefix = place->key.size() - 1;  // without '*'
+  return std::string(place->becomes) + key.substr(prefix);
 }
 
 }  // namespace
@@ -78,9 +56,8 @@ ResolvedRecipe with_bridge_names(ResolvedRecipe nemo) {
     const FlatSetting* const other = find_setting(bridge.settings, renamed.key);
     const bool is_stated = std::find(stated.begin(), stated.end(), renamed.key) != stated.end();
     if (other != nullptr && (is_stated || is_default) && !other->value.empty()) continue;
-    std::erase_if(bridge.settings, [&](const FlatSetting& old) { return old.key == renamed.key; });
     if (!is_default) stated.push_back(renamed.key);
-    bridge.settings.push_back(std::move(renamed));
+    put_setting(std::move(renamed), bridge.settings);
   }
   for (const FlatSetting& one : bridge.settings) {
     const bool is_stated = std::find(stated.begin(), stated.end(), one.key) != stated.end();

@@ -129,8 +129,7 @@ Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> setting
   }
   // A later mixed_precision setting overrides earlier settings with the same key, in any section.
   for (FlatSetting& one : chosen) {
-    std::erase_if(rest, [&](const FlatSetting& other) { return other.key == one.key; });
-    rest.push_back(std::move(one));
+    put_setting(std::move(one), rest);
   }
   return rest;
 }

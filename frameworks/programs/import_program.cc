@@ -189,8 +189,7 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
     const std::string value = one.value == "true"    ? "True"
                               : one.value == "false" ? "False"
                                                      : one.value;
-    drop_option(command.options, name);
-    command.options.push_back({std::move(name), value});
+    put_option(command.options, name, value);
   }
   use_todays_names(command);
   command.is_log = false;
@@ -207,24 +206,15 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
     settings.open.ask(kHowManyGpus);
   }
   if (by != nullptr) command.environment = by->environment;
-  if (const std::string* length = settings.find("@length")) {
-    drop_option(command.options, "--seq-length");
-    command.options.push_back({"--seq-length", *length});
-  }
-  if (const std::string* batch = settings.find("@global-batch")) {
-    drop_option(command.options, "--global-batch-size");
-    command.options.push_back({"--global-batch-size", *batch});
-  }
-  if (const std::string* micro = settings.find("@micro-batch")) {
-    drop_option(command.options, "--micro-batch-size");
-    command.options.push_back({"--micro-batch-size", *micro});
-  }
-  if (inputs.micro_batch > 0 && !has_option(command.options, "--micro-batch-size")) {
-    command.options.push_back({"--micro-batch-size", std::to_string(inputs.micro_batch)});
-  }
-  if (inputs.global_batch > 0 && !has_option(command.options, "--global-batch-size")) {
-    command.options.push_back({"--global-batch-size", std::to_string(inputs.global_batch)});
-  }
+  const auto put = [&](const char* name, const std::string* stated, std::int64_t asked) {
+    if (stated != nullptr) put_option(command.options, name, *stated);
+    if (asked > 0 && !has_option(command.options, name)) {
+      put_option(command.options, name, std::to_string(asked));
+    }
+  };
+  put("--seq-length", settings.find("@length"), 0);
+  put("--global-batch-size", settings.find("@global-batch"), inputs.global_batch);
+  put("--micro-batch-size", settings.find("@micro-batch"), inputs.micro_batch);
   TPSIM_TRY_STATUS(settings.open.status());
   return import_megatron(std::move(command), inputs);
 }
@@ -294,13 +284,11 @@ Status read_named(std::vector<FlatSetting>& settings, const LaunchCommand& comma
     if (!text) return not_there(name, path_of(file));
     TPSIM_TRY(const std::vector<FlatSetting> more, flat_settings({name, *std::move(text)}));
     for (const FlatSetting& one : more) {
-      std::erase_if(all, [&](const FlatSetting& own) { return own.key == one.key; });
-      all.push_back(one);
+      put_setting(one, all);
     }
   }
   for (FlatSetting& one : settings) {
-    std::erase_if(all, [&](const FlatSetting& own) { return own.key == one.key; });
-    all.push_back(std::move(one));
+    put_setting(std::move(one), all);
   }
   settings = std::move(all);
   return Ok{};

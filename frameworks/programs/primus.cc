@@ -16,8 +16,7 @@ constexpr int kFromPreset = -1;  // marks settings from a preset, instead of a l
 
 void put_over(const std::vector<FlatSetting>& more, std::vector<FlatSetting>& settings) {
   for (const FlatSetting& one : more) {
-    std::erase_if(settings, [&](const FlatSetting& own) { return own.key == one.key; });
-    settings.push_back(one);
+    put_setting(one, settings);
   }
 }
 
@@ -65,29 +64,6 @@ std::string stem_of(std::string name) {
   return name;
 }
 
-// Keys of presets that are read because they affect a plan. Other keys have the framework's
-// defaults.
-constexpr std::string_view kPresetKeys =
-    "num_layers hidden_size ffn_hidden_size num_attention_heads group_query_attention "
-    "num_query_groups kv_channels seq_length max_position_embeddings position_embedding_type "
-    "rotary_base rotary_percent normalization norm_epsilon swiglu squared_relu "
-    "untie_embeddings_and_output_weights add_bias_linear disable_bias_linear add_qkv_bias "
-    "qk_layernorm attention_dropout hidden_dropout micro_batch_size global_batch_size bf16 fp16 "
-    "use_distributed_optimizer use_flash_attn overlap_grad_reduce overlap_param_gather "
-    "recompute_granularity recompute_method recompute_num_layers tensor_model_parallel_size "
-    "pipeline_model_parallel_size context_parallel_size expert_model_parallel_size "
-    "sequence_parallel num_experts moe_router_topk moe_ffn_hidden_size moe_layer_freq "
-    "moe_shared_expert_intermediate_size moe_grouped_gemm moe_token_dispatcher_type "
-    "moe_router_score_function moe_router_enable_expert_bias moe_router_topk_scaling_factor "
-    "multi_latent_attention mtp_num_layers grad_reduce_in_bf16 window_size vocab_size "
-    "padded_vocab_size apply_rope_fusion";
-constexpr std::string_view kLatentKeys =
-    "q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim";
-constexpr std::string_view kTitanPresetKeys =
-    "model.name model.flavor model.hf_assets_path training.local_batch_size training.seq_len "
-    "training.mixed_precision_param training.mixed_precision_reduce activation_checkpoint.mode "
-    "activation_checkpoint.selective_ac_option compile.enable compile.components*";
-
 }  // namespace
 
 // Sets values that follow from several settings. If a preset states layers and hidden size, these
@@ -129,10 +105,11 @@ Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings
     own.back().key = one.key.substr(overrides.size());
     if (own.back().key == "sequence_parallel" && one.value == "1") own.back().value = "true";
   }
-  const std::string_view used = framework == "torchtitan" ? kTitanPresetKeys : kPresetKeys;
+  const std::string& used =
+      fact_names("primus-presets", framework == "torchtitan" ? "torchtitan" : "megatron");
   const bool has_latents = in_lower_case(setting_value(all, "multi_latent_attention")) == "true";
   std::erase_if(all, [&](const FlatSetting& one) {
-    const bool is_latent = matches_any(one.key, kLatentKeys);
+    const bool is_latent = matches_any(one.key, fact_names("primus-presets", "latent"));
     if (is_latent ? has_latents : matches_any(one.key, used)) return false;
     out.outside.push_back(one.key);
     return true;

@@ -92,8 +92,7 @@ bool ProgramSettings::is(std::string_view name, std::string_view value) const {
 }
 
 void ProgramSettings::put(std::string_view name, std::string value) {
-  erase(name);
-  all_.push_back({std::string(name), std::move(value), 0});
+  put_setting({std::string(name), std::move(value), 0}, all_);
 }
 
 void ProgramSettings::erase(std::string_view name) {
@@ -161,8 +160,7 @@ std::vector<FlatSetting> settings_of_words(const std::vector<std::string>& words
   bool takes_more = false;
   std::set<std::string> is_switch;  // names of options that do not have a value
   const auto add = [&](std::string_view key, std::string value) {
-    std::erase_if(settings, [&](const FlatSetting& one) { return one.key == key; });
-    settings.push_back({std::string(key), std::move(value), 0});
+    put_setting({std::string(key), std::move(value), 0}, settings);
   };
   for (const std::string& word : words) {
     const std::string_view text = word;

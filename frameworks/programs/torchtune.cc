@@ -125,8 +125,7 @@ Result<std::vector<FlatSetting>> expand_tune(std::vector<FlatSetting> settings,
   }
   for (const FlatSetting& one : settings) {
     if (one.key == "config") continue;
-    std::erase_if(all, [&](const FlatSetting& own) { return own.key == one.key; });
-    all.push_back(one);
+    put_setting(one, all);
   }
   return all;
 }

@@ -50,21 +50,6 @@ void put_shards(ProgramSettings& settings) {
   settings.put("dp_replicate_size", gpus / shards);
 }
 
-struct TitanPreset {
-  std::string_view name;
-  std::string_view model;
-  std::string_view flavor;
-  std::string_view batch;
-  std::string_view length;
-  std::string_view recompute;
-  std::string_view tensor_parallel;
-};
-constexpr TitanPreset kTitanPresets[] = {
-    {"llama3_debugmodel", "llama3", "debugmodel", "8", "2048", "selective", "1"},
-    {"llama3_8b", "llama3", "8B", "1", "8192", "selective", "1"},
-    {"llama3_70b", "llama3", "70B", "8", "8192", "full", "8"},
-};
-
 }  // namespace
 
 void derive_verl_fsdp(ProgramSettings& settings, LeftSettings&) {
@@ -126,10 +111,11 @@ void derive_openrlhf(ProgramSettings& settings, LeftSettings& left) {
 
 void derive_titan(ProgramSettings& settings, LeftSettings&) {
   const std::string* const named = settings.find("@preset");
-  const auto preset =
-      std::find_if(std::begin(kTitanPresets), std::end(kTitanPresets),
-                   [&](const TitanPreset& one) { return named != nullptr && one.name == *named; });
-  if (preset == std::end(kTitanPresets)) {
+  const auto& presets = fact_block("torchtitan-presets").lists;
+  const auto preset = std::find_if(presets.begin(), presets.end(), [&](const auto& one) {
+    return named != nullptr && one.first == *named;
+  });
+  if (preset == presets.end()) {
     settings.error = bad_input(
         fmt::format("names the configuration {} of torchtitan's Python registry, which only --run "
                     "reads",
@@ -137,20 +123,22 @@ void derive_titan(ProgramSettings& settings, LeftSettings&) {
         "", "add --run --checkout DIR with torchtitan's sources");
     return;
   }
-  const auto put = [&](std::string_view key, std::string_view value) {
-    if (!settings.has(key)) settings.put(key, std::string(value));
-  };
-  put("model.name", preset->model);
-  put("model.flavor", preset->flavor);
-  put("training.seq_len", preset->length);
-  put("activation_checkpoint.mode", preset->recompute);
-  put("parallelism.tensor_parallel_degree", preset->tensor_parallel);
+  std::string batch;
+  for (const std::string& stated : words_in(preset->second)) {
+    const std::size_t equals = stated.find('=');
+    const std::string key = stated.substr(0, equals);
+    if (key == "training.local_batch_size") {
+      batch = stated.substr(equals + 1);
+    } else if (!settings.has(key)) {
+      settings.put(key, stated.substr(equals + 1));
+    }
+  }
   const std::int64_t tokens = settings.number("@tokens", 0);
   const std::int64_t length = settings.number("training.seq_len", 1);
   if (tokens > 0) {
     settings.put("training.local_batch_size", std::max<std::int64_t>(1, tokens / length));
   }
-  put("training.local_batch_size", preset->batch);
+  if (!settings.has("training.local_batch_size")) settings.put("training.local_batch_size", batch);
 }
 
 // Adapters of all linear layers (dschat/utils/module/lora.py). Without only_optimize_lora the other

@@ -77,10 +77,11 @@ struct PrecisionChange {
   Precision precision;
   std::string_view change;
   const char* converter;  // value of --model.converters in former versions
+  const char* recipe;     // its recipe_name (docs/float8.md, docs/mxfp8.md)
 };
 constexpr std::array kPrecisionChanges = {
-    PrecisionChange{Precision::kFp8Current, "float8", "quantize.linear.float8"},
-    PrecisionChange{Precision::kMxFp8, "mxfp8", "quantize.linear.mx"},
+    PrecisionChange{Precision::kFp8Current, "float8", "quantize.linear.float8", "tensorwise"},
+    PrecisionChange{Precision::kMxFp8, "mxfp8", "quantize.linear.mx", "mxfp8_cublas"},
 };
 
 struct AttentionChange {
@@ -177,6 +178,23 @@ void take_plan_module(std::vector<LaunchOption>& options, PartValues& parts) {
     }
     const auto dispatcher = parse_value(row_of(StackPart::kDispatcher), change);
     if (dispatcher.ok()) parts[StackPart::kDispatcher] = *dispatcher;
+  }
+}
+
+void read_torchtitan_recipe(LaunchOptionReader& in, Plan& plan) {
+  const auto converter = in.text("--model.converters");
+  for (const PrecisionChange& row : kPrecisionChanges) {
+    const std::string option = fmt::format("--{}.recipe_name", row.converter);
+    const std::string recipe = in.text(option).value_or(row.recipe);
+    if (!converter || *converter != row.converter) continue;
+    if (recipe != row.recipe) {
+      in.fail(fmt::format("{} is {}, a recipe that tpsim cannot read", option, recipe));
+    }
+    plan.precision = row.precision;
+  }
+  if (converter && plan.precision == Precision::kNone) {
+    in.fail(fmt::format("--model.converters is '{}'; tpsim reads only {} or {}", *converter,
+                        kPrecisionChanges[0].converter, kPrecisionChanges[1].converter));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/software/launch_rules.h"
+#include "frameworks/launch/facts.h"
 #include "frameworks/launch/imported_plan.h"
 #include "frameworks/launch/megatron_options.h"
 #include "frameworks/torchtitan/titan_options.h"
@@ -147,8 +148,7 @@ void count_sequences(std::vector<LaunchOption>& options, std::int64_t seq) {
   if (tokens > 0) whole = std::min(whole, tokens);
   const std::int64_t micro_batch = tokens > 0 ? tokens / whole : 1;
   const auto add = [&](const char* name, std::int64_t value) {
-    drop_option(options, name);
-    options.push_back({name, std::to_string(value)});
+    put_option(options, name, std::to_string(value));
   };
   add("--training.seq_len", whole);
   add("--training.local_batch_size", micro_batch * micro_batches);
@@ -208,12 +208,7 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
     if (optimizer->value == kNarrowMoments) set(StackPart::kOptimizerDtype, "bf16");
   }
   std::erase_if(options, [](const LaunchOption& one) {
-    return matches_any(one.name,
-                       "--compile.* --training.compile --model.norm_type "
-                       "--parallelism.enable_async_tensor_parallel "
-                       "--parallelism.disable_loss_parallel --training.disable_cuda_graphs "
-                       "--debug.moe_force_load_balance --loss.num_chunks "
-                       "--optimizer.implementation");
+    return matches_any(one.name, fact_names("torchtitan-parts", "taken"));
   });
   return parts;
 }

@@ -93,20 +93,11 @@ class TitanRecipe {
   void take_sections() {
     constexpr std::string_view kRead = "training.* parallelism.* compile.* loss.num_chunks";
     std::vector<FlatSetting> all = recipe_.settings;
-    for (const FlatSetting& half : halves_) {
-      std::erase_if(all, [&](const FlatSetting& one) { return one.key == half.key; });
-      all.push_back(half);
-    }
+    for (const FlatSetting& half : halves_) put_setting(half, all);
     for (const FlatSetting& one : all) {
       if (!matches_any(one.key, kRead)) continue;
       if (one.key.ends_with(kMadeBy) || one.value.empty()) continue;
-      const bool is_known = matches_any(
-          one.key,
-          "training.num_tokens_per_* training.max_context_length training.disable_cuda_graphs "
-          "training.mixed_precision_* parallelism.data_parallel_* parallelism.tensor_parallel_* "
-          "parallelism.context_parallel_degree parallelism.pipeline_parallel_* "
-          "parallelism.fsdp_reshard_after_forward parallelism.expert_parallel_degree "
-          "parallelism.num_pp_microbatches compile.enable compile.components* loss.num_chunks");
+      const bool is_known = matches_any(one.key, fact_names("torchtitan-recipes", "known"));
       const bool is_default =
           recipe_.is_default(one.key) || recipe_.is_default(fmt::format("{}{}", kTrainer, one.key));
       if (is_default && !is_known) continue;

@@ -35,32 +35,10 @@ std::optional<LaunchOption> titan_recipe_option(const std::string& key, const st
   return LaunchOption{"--" + name, text == "true" ? "" : text};
 }
 
-// Keys of 2024 and their current names. Keys of a file are also option names: "seq_len = 1" in
-// section [training] is "--training.seq_len 1".
-struct Moved {
-  std::string_view old;
-  std::string_view today;
-};
-constexpr Moved kMoved[] = {
-    {"training.tensor_parallel_degree", "parallelism.tensor_parallel_degree"},
-    {"training.data_parallel_degree", "parallelism.data_parallel_shard_degree"},
-    {"training.data_parallel_shard_degree", "parallelism.data_parallel_shard_degree"},
-    {"training.data_parallel_replicate_degree", "parallelism.data_parallel_replicate_degree"},
-    {"training.disable_loss_parallel", "parallelism.disable_loss_parallel"},
-    {"training.warmup_steps", "lr_scheduler.warmup_steps"},
-    {"training.batch_size", "training.local_batch_size"},
-    {"experimental.pipeline_parallel_degree", "parallelism.pipeline_parallel_degree"},
-    {"experimental.pipeline_parallel_schedule", "parallelism.pipeline_parallel_schedule"},
-    {"experimental.pipeline_parallel_microbatches", "parallelism.pipeline_parallel_microbatches"},
-    {"experimental.pipeline_parallel_split_points", "parallelism.pipeline_parallel_split_points"},
-    {"experimental.context_parallel_degree", "parallelism.context_parallel_degree"},
-    {"experimental.enable_async_tensor_parallel", "parallelism.enable_async_tensor_parallel"},
-};
-
 std::vector<FlatSetting> with_todays_places(std::vector<FlatSetting> settings) {
   for (FlatSetting& one : settings) {
-    for (const Moved& row : kMoved) {
-      if (one.key == row.old) one.key = row.today;
+    if (const ProgramSetting* const row = fact_row("torchtitan-moved", one.key)) {
+      one.key = row->becomes;
     }
     if (one.key == "float8.enable_float8_linear" && one.value == "true") {
       one = {"model.converters", "float8", one.line};
@@ -99,24 +77,6 @@ ShellOptions titan_options(const std::vector<FlatSetting>& settings) {
   return shell;
 }
 
-// Models of torchtitan's registry and their names in the catalogue.
-struct Flavours {
-  std::string_view model;
-  std::string_view flavour;  // empty: any flavor; `name` is then the prefix
-  std::string_view name;
-};
-constexpr Flavours kFlavours[] = {
-    {"llama2", "", "llama-2-"},
-    {"llama3", "", "llama-3-"},
-    {"qwen3", "", "qwen3-"},
-    {"gpt_oss", "", "gpt-oss-"},
-    {"deepseek_v3", "671b", "deepseek-v3"},
-    {"deepseek_v3", "236b", "deepseek-v2"},
-    {"deepseek_v3", "16b", "deepseek-v2-lite"},
-    {"llama4", "17bx16e", "llama-4-scout"},
-    {"llama4", "17bx128e", "llama-4-maverick"},
-};
-
 // Returns the file's model, found by the name of its weights or else by the registry's flavor. If
 // neither is known, adds a question and returns a model without layers.
 ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInputs& inputs,
@@ -129,11 +89,9 @@ ModelSpec titan_model(const std::vector<FlatSetting>& settings, const ImportInpu
   }
   const std::string name = setting_value(settings, "model.name");
   const std::string flavour = in_lower_case(setting_value(settings, "model.flavor"));
-  for (const Flavours& row : kFlavours) {
-    if (name != row.model || flavour.empty() || !inputs.load) continue;
-    if (!row.flavour.empty() && flavour != row.flavour) continue;
-    auto model = inputs.load(row.flavour.empty() ? fmt::format("{}{}", row.name, flavour)
-                                                 : std::string(row.name));
+  const ProgramSetting* const row = fact_row("torchtitan-flavors", name, flavour);
+  if (row != nullptr && !flavour.empty() && inputs.load) {
+    auto model = inputs.load(fmt::format("{}{}", row->becomes, row->value.empty() ? flavour : ""));
     if (model.ok()) return *std::move(model);
   }
   open.ask(
@@ -185,8 +143,7 @@ Result<ImportedPlan> import_named(const std::string& name, const LaunchCommand& 
     own.push_back({key, option.value.empty() ? "true" : option.value, 0});
   }
   for (FlatSetting& one : with_todays_places(std::move(own))) {
-    std::erase_if(settings, [&](const FlatSetting& other) { return other.key == one.key; });
-    settings.push_back(std::move(one));
+    put_setting(std::move(one), settings);
   }
   ImportInputs all = inputs;
   if (all.gpus == 0 && command.size.nodes > 0) {

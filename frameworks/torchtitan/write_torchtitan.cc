@@ -178,12 +178,6 @@ Status check_titan_parts(const PlanFile& file, std::int64_t shards) {
                           "its varlen attention has neither (torchtitan/models/common/decoder.py:"
                           "176): use --attention-kernel flex");
   }
-  const auto overlap = static_cast<TpOverlap>(part_of(file, StackPart::kTpOverlap));
-  if (overlap == TpOverlap::kUserbuffers && degrees.tp > 1 &&
-      part_of(file, StackPart::kCompile) == 0) {
-    return cannot_express(kTitanStack, "async tensor parallelism without torch.compile",
-                          "torchtitan requires it (config/configs.py:307): add --compile on");
-  }
   return Ok{};
 }
 

@@ -40,8 +40,8 @@ KEY = "sim/layers/layer_key.cc"
 EXPORT = "frameworks/launch/export_check.cc"
 MISTAKES = {
     "a saved plan lacks its network": Mistake(
-        "saved_plans", "core/scenario/plan_json.cc", 'file.node_gbps > 0, {"network"',
-        'file.node_gbps > (MISTAKEN ? 1e5 : 0), {"network"'),
+        "saved_plans", "core/scenario/plan_json.cc", 'file.node_gbps > 0, key_at("plan/network")',
+        'file.node_gbps > (MISTAKEN ? 1e5 : 0), key_at("plan/network")'),
     "a setting is not read from a saved plan": Mistake(
         "rows", "core/scenario/plan_json.cc", "row.set(plan, value);\n  }\n};",
         "if (!MISTAKEN || row.setting != Setting::kRankOrder) row.set(plan, value);\n  }\n};"),

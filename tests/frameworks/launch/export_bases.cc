@@ -34,6 +34,7 @@ const ExportBase kBases[] = {
     {"qwen3-30b-a3b", "torchtitan", LaunchStack::kTorchTitan,
      "tp=2,dp=8,ep=8,etp=1,zero=3,sequence_parallel=on,recompute=full,global_batch=32"},
     {"deepseek-v3", "megatron-core", LaunchStack::kMegatronLm, "pp=8,dp=32,ep=32,global_batch=256"},
+    {"deepseek-v3", "nemo", LaunchStack::kNemo, "pp=8,dp=32,ep=32,global_batch=256"},
 };
 
 // Parses settings such as "tp=2,recompute=blocks:2".
