@@ -146,17 +146,22 @@ JsonValue brief_value(const JsonValue& value, int depth = 0) {
   return brief;
 }
 
-// The open input that widens the interval most; null if everything is stated.
+// The open input that widens the interval most; null if none widens it by a percent.
 const JsonValue* widest_open(const JsonValue& report) {
   const JsonValue* assumed = report.find("assumed");
   const JsonValue* open = assumed != nullptr ? assumed->find("open") : nullptr;
   const auto* inputs = open != nullptr ? open->as<Array>() : nullptr;
   if (inputs == nullptr || inputs->empty()) return nullptr;
-  return &*std::min_element(inputs->begin(), inputs->end(),
-                            [](const JsonValue& a, const JsonValue& b) {
-                              return number(a.find("half_width_pct_if_stated")) <
-                                     number(b.find("half_width_pct_if_stated"));
-                            });
+  const auto width = [](const JsonValue& one) {
+    return number(one.find("half_width_pct_if_stated"));
+  };
+  const auto widest =
+      std::min_element(inputs->begin(), inputs->end(),
+                       [&](const JsonValue& a, const JsonValue& b) { return width(a) < width(b); });
+  constexpr double kLeastPercent = 1;
+  const bool narrows =
+      number(assumed->find("half_width_pct_all_open")) - width(*widest) > kLeastPercent;
+  return narrows ? &*widest : nullptr;
 }
 
 JsonValue assumptions(const JsonValue& report) {

@@ -187,14 +187,6 @@ class Batch {
         line.set(member.key, member.value);
       return line;
     }
-    if (auto* members = document->as<JsonValue::Object>()) {
-      const auto id = std::find_if(members->begin(), members->end(),
-                                   [](const JsonMember& one) { return one.key == "id"; });
-      if (id != members->end()) {
-        line.set("id", id->value);
-        members->erase(id);
-      }
-    }
     const JsonValue answer = answer_request(on_one_thread(std::move(*document)));
     for (const JsonMember& member : *answer.as<JsonValue::Object>()) {
       const bool is_long = member.key == "answer" || member.key == "files";

@@ -89,8 +89,8 @@ Status set_switch(const CallRow& row, Opt opt, const JsonMember& member, Argumen
 }
 
 Result<CallRequest> request_of(const JsonValue& document) {
-  static const std::vector<std::string_view> kKeys = {"format", "call", "options",
-                                                      "plan",   "path", "report"};
+  static const std::vector<std::string_view> kKeys = {"format", "call",   "options", "plan",
+                                                      "path",   "report", "id"};
   const auto* members = document.as<JsonValue::Object>();
   if (members == nullptr) {
     return bad_input(fmt::format("is {}, not an object", kind_of(document)), kWhere);
@@ -219,11 +219,14 @@ JsonValue answer_document(Result<CallAnswer> answer) {
 }  // namespace
 
 JsonValue answer_request(const JsonValue& request, const std::function<void(double)>& progress) {
+  JsonValue answer;
   try {
-    return answer_document(answer_of(request, progress));
+    answer = answer_document(answer_of(request, progress));
   } catch (const std::exception& error) {
-    return answer_document(error_from(error));
+    answer = answer_document(error_from(error));
   }
+  if (const JsonValue* id = request.find("id")) answer.set("id", *id);
+  return answer;
 }
 
 std::string answer_line(std::string_view request, const std::function<void(double)>& progress) {
