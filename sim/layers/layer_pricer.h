@@ -105,7 +105,8 @@ class LayerPricer {
   const ModelSpec& model_of(std::int64_t block) const {
     return models_[static_cast<std::size_t>(block)];
   }
-  LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
+  LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block);
+  std::int64_t placement_number(const LayerKey& key, const Plan& plan, bool has_experts);
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   OpPrice op_price(const OpRecord& op);
@@ -127,6 +128,9 @@ class LayerPricer {
     GroupPlacement placement;
   };
   mutable std::array<Placed, kGroupKindCount> placed_;
+  // Distinct placements of the groups that communicate in layers without sharded weights.
+  std::vector<std::array<GroupPlacement, 4>> placements_;
+  std::unordered_map<LayerKey, std::int64_t, LayerKeyHash> placement_numbers_;
   std::shared_ptr<const PriceLists> prices_;
   bool verifies_;
   std::vector<ModelSpec> models_;  // with_block_kind() by kind of block
