@@ -141,17 +141,26 @@ LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::i
                                         const PassChoice& choice) {
   const LayerKey key = key_of(kind, plan, block);
   const ModelSpec& model = model_of(block);
-  LayerKey sizeless = placeless(key);
-  sizeless.micro_batch = 0;
-  const LayerTrace& trace = sized_traces_[sizeless].at(
-      kind, model, shard_plan(scenario(), traced_plan(scenario(), key, plan)),
-      traced_options(scenario(), plan));
   LayerInputs inputs{scenario(), plan, model};
   if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
     const LayerMemory& full = layer_memory(kind, with_whole_recompute(plan, true), block);
     inputs.checkpoint = full[TaskKind::kForward].left[memory_index::kActivations];
   }
-  return lower(kind, trace, inputs, choice);
+  return lower(kind, sized_trace(key, plan, block), inputs, choice);
+}
+
+// Searches request all plans of a TP degree before the next degree.
+const LayerTrace& LayerPricer::sized_trace(const LayerKey& key, const Plan& plan,
+                                           std::int64_t block) {
+  constexpr std::size_t kMostTraces = 400;  // about 150 KB each
+  const bool is_new_degree = std::exchange(traced_tp_, plan.degrees.tp) != plan.degrees.tp;
+  if (is_new_degree || sized_traces_.size() >= kMostTraces) sized_traces_.clear();
+  const Plan traced = shard_plan(scenario(), traced_plan(scenario(), key, plan));
+  LayerKey sizeless = placeless(key);
+  sizeless.micro_batch = 0;
+  sizeless.recompute = traced.recompute;
+  return sized_traces_[sizeless].at(key.kind, model_of(block), traced,
+                                    traced_options(scenario(), plan));
 }
 
 LoweredLayer LayerPricer::step_end_program(LayerKind kind, const Plan& plan, std::int64_t block,
@@ -214,7 +223,6 @@ void LayerPricer::drop_programs() {
   for (Layer* layer : unpriced_) layer->program.reset();
   unpriced_.clear();
   traced_.clear();
-  sized_traces_.clear();
 }
 
 // Counts the weights of one expert only, because the experts of a rank have equal shapes.
