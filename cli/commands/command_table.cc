@@ -1,4 +1,5 @@
 // Table of tpsim's commands, for --help, the manual and messages. Their texts are in commands.txt.
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -21,7 +22,11 @@ constexpr std::array<Run, kCommandCount> kRuns = {
     run_completion, run_calibrate, run_call,    run_batch,   run_mcp};
 
 // Returns a text that lives as long as the program.
-const char* kept(std::string_view text) { return (new std::string(text))->c_str(); }
+const char* kept(std::string_view text) {
+  char* const copy = new char[text.size() + 1];
+  *std::copy(text.begin(), text.end(), copy) = '\0';
+  return copy;
+}
 
 // Splits "plan.json the saved plan" into name and meaning; null if there is no such argument.
 void set_argument(std::string_view text, const char*& name, const char*& meaning) {

@@ -15,14 +15,17 @@ bool TableBlock::has(std::string_view word) const {
 std::string_view TableBlock::rest_of(std::string_view word) const {
   const auto found = std::find_if(lines.begin(), lines.end(),
                                   [&](const auto& line) { return line.first == word; });
-  return found == lines.end() ? std::string_view() : found->second;
+  return found == lines.end() ? std::string_view("") : found->second;
 }
 
 std::vector<TableBlock> read_table(std::span<const unsigned char> text) {
   std::vector<TableBlock> blocks;
-  std::string_view rest{reinterpret_cast<const char*>(text.data()), text.size()};
+  char* const ended = new char[text.size() + 1];  // tables live as long as the program
+  std::replace_copy(text.begin(), text.end(), ended, '\n', '\0');
+  ended[text.size()] = '\0';
+  std::string_view rest{ended, text.size()};
   while (!rest.empty()) {
-    const std::string_view whole = cut_off(rest, "\n");
+    const std::string_view whole = cut_off(rest, std::string_view("\0", 1));
     std::string_view line = trimmed(whole);
     if (line.empty() || line.starts_with('#')) continue;
     const std::string_view word = cut_off(line, " ");

@@ -18,7 +18,8 @@ struct TableBlock {
   std::string_view rest_of(std::string_view word) const;
 };
 
-// The views point into `text`.
+// Call once for each table: the result's texts live as long as the program. The rests of lines, and
+// the views of rest_of(), end with a null character.
 std::vector<TableBlock> read_table(std::span<const unsigned char> text);
 
 }  // namespace tpsim

@@ -20,7 +20,8 @@ namespace tpsim {
 // superfluous; the moments have SoftwareParts::optimizer_dtype.
 enum class StateTensor : std::uint8_t { kMaster, kMomentum, kVariance };
 template <>
-inline constexpr auto kEnumNames<StateTensor> = words<3>("master_weights momentum variance");
+inline constexpr auto kEnumNames<StateTensor> =
+    std::to_array<std::string_view>({"master_weights", "momentum", "variance"});
 // Prefix of the tensor's names in saved states.
 std::string_view prefix_in_files(StateTensor tensor);
 inline constexpr std::array kStateTensors = {StateTensor::kMaster, StateTensor::kMomentum,

@@ -83,6 +83,8 @@ SearchNews SearchJob::step(const std::function<void(double)>& progress) {
       Result<SearchResult> found =
           search_->front(part_of_progress(progress, kShareOfBest, kShareWithFront));
       if (found.ok()) news = news_of(std::move(found).value());
+      degrees_ = search_->tp_degrees();
+      all_degrees_ = degrees_.size();
       stage_ = Stage::kDegrees;
       break;
     }
@@ -127,8 +129,6 @@ SearchNews SearchJob::find_best(const StagedSearch::Progress& progress) {
   const std::int64_t most_fitting = found->feasible + found->not_as_good;
   news = news_of(std::move(found).value());
   is_done_ = most_fitting <= static_cast<std::int64_t>(news.plans.size());
-  degrees_ = search_->tp_degrees();
-  all_degrees_ = degrees_.size();
   return news;
 }
 

@@ -50,6 +50,28 @@ std::vector<std::int64_t> tried_values(const StackChoices& choices, const Search
   return without_excluded(std::move(all));
 }
 
+SearchSpace likely_part(const Scenario& scenario, SearchSpace space, std::int64_t sequences) {
+  const auto keep = [&](Setting setting, std::vector<std::int64_t> values, auto is_likely) {
+    std::erase_if(values, [&](std::int64_t value) {
+      return !is_likely(value) || !is_allowed(scenario, space, {setting, value});
+    });
+    if (!values.empty()) space.asked[setting] = std::move(values);
+  };
+  const auto tried = [&](Setting setting) {
+    return tried_values(scenario.stack.choices, space, setting);
+  };
+  keep(Setting::kZero, tried(Setting::kZero), [](std::int64_t zero) { return zero <= 1; });
+  keep(Setting::kMicroBatch, divisors(space.global_batch),
+       [&](std::int64_t size) { return size <= sequences; });
+  if (scenario.model.attention_dropout == 0) {
+    keep(Setting::kAttention, tried(Setting::kAttention), [](std::int64_t kind) {
+      return kind == static_cast<std::int64_t>(AttentionKind::kFlash);
+    });
+  }
+  space.uneven_ends = 0;
+  return space;
+}
+
 std::vector<std::int64_t> context_degrees(const Scenario& scenario, const SearchSpace& space,
                                           std::int64_t ranks) {
   std::vector<std::int64_t> degrees = divisors(ranks);

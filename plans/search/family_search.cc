@@ -108,6 +108,41 @@ std::uint32_t FamilySearch::fast_enough(const PlanGroup& group) {
   return left;
 }
 
+// Returns the arrangements whose layers alone do not exceed the goal. Counts the plans of the
+// others. The layers without recompute and with ZeRO 0 are compared first: most groups need no
+// others. Memory is compared last, because the goal rejects more.
+std::uint32_t FamilySearch::within_goal(const PlanGroup& group, std::uint32_t arrangements) {
+  if (goal_ == std::numeric_limits<double>::max() || objective_ == Objective::kMemory) {
+    return arrangements;
+  }
+  Plan core = group.settings;
+  const bool has_small_zero = std::any_of(group.arrangements.begin(), group.arrangements.end(),
+                                          [](const Arrangement& one) { return one.zero < 2; });
+  if (plans_.has_without_recompute()) core.recompute = Recompute::kNone;
+  std::uint32_t left = 0;
+  std::array<double, kEnumNames<RankOrder>.size()> scores;
+  scores.fill(-1);
+  for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
+    if (!is_set(arrangements, i)) continue;
+    const Plan plan = arranged(group.settings, group.arrangements[i]);
+    double& score = scores[static_cast<std::size_t>(plan.rank_order)];
+    if (score < 0 || !has_small_zero) {
+      core.zero = has_small_zero ? 0 : plan.zero;
+      core.rank_order = plan.rank_order;
+      score = score_of_bound(plan, group_bounds_.least_core(plan, core, *group.floors));
+    }
+    const bool may_reach =
+        score <= goal_ &&
+        score_of_bound(plan, group_bounds_.least_work(plan, *group.floors)) <= goal_;
+    if (may_reach) {
+      left |= bit(i);
+    } else {
+      found_.not_as_good += group.plans;
+    }
+  }
+  return left;
+}
+
 // Returns the arrangements whose lower bounds of memory are within the limit. Counts the plans of
 // the others.
 std::uint32_t FamilySearch::may_fit(const PlanGroup& group, std::uint32_t arrangements) {
@@ -141,13 +176,21 @@ Candidate FamilySearch::least_of(const Plan& plan, const CutFloors& cuts) {
   return one;
 }
 
+// For objectives other than memory.
+double FamilySearch::score_of_bound(const Plan& plan, const GroupBounds::Times& least) const {
+  Candidate one;
+  one.plan.degrees = plan.degrees;
+  one.busy = least.busy.value();
+  return score_of(objective_, one, least.step.value());
+}
+
 void FamilySearch::bound(const PlanGroup& group) {
   constexpr double kMost = std::numeric_limits<double>::max();
   BoundedGroup bounded{.bound = kMost,
                        .step = kMost,
                        .peak = kMost,
                        .place = place_,
-                       .arrangements = may_fit(group, fast_enough(group)),
+                       .arrangements = may_fit(group, within_goal(group, fast_enough(group))),
                        .key = group.key};
   for (std::size_t i = 0; i < group.arrangements.size(); ++i) {
     if (!is_set(bounded.arrangements, i)) continue;
@@ -207,10 +250,7 @@ void FamilySearch::consider(const Plan& plan, const StageCut& cut) {
 bool FamilySearch::cannot_reach_goal(const Plan& plan, const StageCut& cut) {
   if (goal_ == std::numeric_limits<double>::max()) return false;
   const PlanBounds::Value least = bounds_.times(plan, cut);
-  Candidate one;
-  one.plan.degrees = plan.degrees;
-  one.busy = least.busy.value();
-  return score_of(objective_, one, least.step.value()) > goal_;
+  return score_of_bound(plan, {least.step, least.busy}) > goal_;
 }
 
 bool FamilySearch::add_if_it_fits(const Plan& plan, const StageCut& cut) {

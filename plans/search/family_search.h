@@ -79,7 +79,7 @@ class FamilySearch {
         first_order_(plans.first_rank_order()) {}
 
   // Computes bounds of groups only. Leaves out groups whose bound exceeds `goal`, and the slots in
-  // `slow` (may be null). The memory of single plans is not checked yet.
+  // `slow` (may be null). Memory is checked last, and that of single plans not yet.
   Found bound_groups(std::int64_t family, double goal, const SlowGroups* slow);
   // Evaluates the plans of a group. Skips plans whose bound exceeds `goal`.
   Found open(const BoundedGroup& group, double goal);
@@ -100,8 +100,10 @@ class FamilySearch {
 
   void bound(const PlanGroup& group);
   std::uint32_t fast_enough(const PlanGroup& group);
+  std::uint32_t within_goal(const PlanGroup& group, std::uint32_t arrangements);
   std::uint32_t may_fit(const PlanGroup& group, std::uint32_t arrangements);
   Candidate least_of(const Plan& plan, const CutFloors& cuts);
+  double score_of_bound(const Plan& plan, const GroupBounds::Times& least) const;
   void consider_plans(const PlanGroup& group, std::uint32_t arrangements);
   void consider(const Plan& plan, const StageCut& cut);
   void consider_counts(Plan plan, const StageCut& cut);

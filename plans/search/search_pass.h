@@ -64,17 +64,29 @@ class SearchPass {
                   ? kMostCandidates
                   : std::numeric_limits<std::int64_t>::max()) {}
 
-  Result<SearchResult> best(const std::function<void(double)>& progress, int threads) {
+  // `reached`: a score that at least `top` plans of the space reach, or kNoCap.
+  Result<SearchResult> best(const std::function<void(double)>& progress, int threads,
+                            double reached = kNoCap) {
     return completed([&]() -> Status {
-      TPSIM_TRY_STATUS(bound_families(threads, progress));
-      return open_best(groups_, progress);
+      TPSIM_TRY_STATUS(bound_families(threads, progress, std::min(cap_, reached)));
+      std::vector<Scored> best;
+      TPSIM_TRY_STATUS(open_best(groups_, progress, best));
+      return add_plans(best);
     });
+  }
+
+  // Returns the score of the worst of the `top` best plans; kNoCap if there are fewer plans.
+  double reached_score(int threads, double reached) {
+    std::vector<Scored> best;
+    const bool is_done = bound_families(threads, {}, std::min(cap_, reached)).ok() &&
+                         open_best(groups_, {}, best).ok();
+    return is_done && best.size() == top_ ? best.back().score : kNoCap;
   }
 
   // Returns the Pareto front. Uses the bounds of an earlier best() or front() of this pass.
   Result<SearchResult> front(const std::function<void(double)>& progress, int threads) {
     return completed([&]() -> Status {
-      TPSIM_TRY_STATUS(bound_families(threads, progress));
+      TPSIM_TRY_STATUS(bound_families(threads, progress, cap_));
       return open_front(progress);
     });
   }
@@ -85,16 +97,18 @@ class SearchPass {
                                   const std::function<void(double)>& progress, int threads) {
     return completed([&]() -> Status {
       seeks_miss_ = false;  // the best plans of another degree may fit
-      TPSIM_TRY_STATUS(bound_families(threads, progress));
+      TPSIM_TRY_STATUS(bound_families(threads, progress, cap_));
       top_ = static_cast<std::size_t>(std::max(1, top));
       std::vector<BoundedGroup> groups;
       std::copy_if(groups_.begin(), groups_.end(), std::back_inserter(groups),
                    [tp](const BoundedGroup& group) { return group.key.degrees.tp == tp; });
-      return open_best(groups, progress);
+      std::vector<Scored> best;
+      TPSIM_TRY_STATUS(open_best(groups, progress, best));
+      return add_plans(best);
     });
   }
 
-  // Returns the tensor parallel degrees of the groups that best() or front() kept, ascending.
+  // Returns the tensor parallel degrees of the groups that front() kept, ascending.
   std::vector<std::int64_t> tp_degrees() const {
     std::set<std::int64_t> degrees;
     for (const BoundedGroup& group : groups_) degrees.insert(group.key.degrees.tp);
@@ -125,14 +139,19 @@ class SearchPass {
 
   using Found = FamilySearch::Found;
 
-  // Computes the bounds of all groups once; later calls restore the counts. Merges the results in
-  // the order of families, so that the result does not depend on the threads.
-  Status bound_families(int threads, const std::function<void(double)>& progress) {
+  // Computes the bounds of all groups up to `goal` once; later calls with at most this goal restore
+  // the counts. Merges the results in the order of families, so that the result does not depend on
+  // the threads.
+  Status bound_families(int threads, const std::function<void(double)>& progress, double goal) {
     candidates_.clear();
-    if (has_bounds_) {
+    if (bounded_to_ >= goal) {
       result_ = bounded_;
       return Ok{};
     }
+    result_ = {};
+    groups_.clear();
+    if (!families_.empty()) pricers_.take_back_all();
+    families_.clear();
     std::atomic<std::int64_t> kept = 0, done = 0;
     const std::thread::id speaker = std::this_thread::get_id();
     std::mutex mutex;
@@ -146,7 +165,7 @@ class SearchPass {
       return [&, families](std::int64_t i) {
         if (kept > most_) return;
         Found& part = found[static_cast<std::size_t>(i)];
-        part = families->bound_groups(i, cap_, slow_);
+        part = families->bound_groups(i, goal, slow_);
         kept += static_cast<std::int64_t>(part.groups.size());
         const auto share = static_cast<double>(++done) / static_cast<double>(plans_.families());
         if (progress && std::this_thread::get_id() == speaker) progress(kBoundsShare * share);
@@ -155,7 +174,7 @@ class SearchPass {
     if (kept > most_) return too_many_fit();
     for (Found& part : found) add(part);
     bounded_ = result_;
-    has_bounds_ = true;
+    bounded_to_ = goal;
     return Ok{};
   }
 
@@ -222,7 +241,8 @@ class SearchPass {
   // Processes groups and plans in ascending order of their bounds. A group is expanded into its
   // plans; a plan is simulated. Stops when the lowest bound exceeds the worst of the `top` best
   // scores.
-  Status open_best(std::vector<BoundedGroup>& groups, const std::function<void(double)>& progress) {
+  Status open_best(std::vector<BoundedGroup>& groups, const std::function<void(double)>& progress,
+                   std::vector<Scored>& best) {
     std::sort(groups.begin(), groups.end(), [](const BoundedGroup& a, const BoundedGroup& b) {
       return std::pair(a.bound, a.place) < std::pair(b.bound, b.place);
     });
@@ -231,7 +251,6 @@ class SearchPass {
     };
     std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(comes_later)> open(
         comes_later);
-    std::vector<Scored> best;
     const auto goal = [&] {
       return best.size() == top_ ? std::min(cap_, best.back().score) : cap_;
     };
@@ -270,7 +289,7 @@ class SearchPass {
     Found left;
     for (; group < groups.size(); ++group) left.not_as_good += groups[group].plans;
     add(left);
-    return add_plans(best);
+    return Ok{};
   }
 
   Status add_plans(const std::vector<Scored>& best) {
@@ -345,8 +364,8 @@ class SearchPass {
   // One object per thread. Its pricer caches layers.
   std::vector<std::shared_ptr<FamilySearch>> families_;
   SearchResult result_;
-  SearchResult bounded_;  // counts after bound_families()
-  bool has_bounds_ = false;
+  SearchResult bounded_;    // counts after bound_families()
+  double bounded_to_ = -1;  // largest goal of the kept groups; negative before bound_families()
   std::vector<Candidate> candidates_;
   std::vector<BoundedGroup> groups_;
 };

@@ -25,7 +25,8 @@ struct TriedParts {
 // offload is found only if no plan fits without, or if its whole interval is better than the best
 // plan without.
 enum class OffloadSearch : std::uint8_t {
-  kAsAsked,  // offload was asked for or excluded, or no plan exceeds memory without offload
+  // Offload was asked for or excluded, or no plan that could be better exceeds memory.
+  kAsAsked,
   kLeftOut,  // not searched since a plan fits: the objective memory, or a Pareto front
   kSurely,   // searched for plans whose whole interval is better
   kNeeded,   // no plan fits without offload

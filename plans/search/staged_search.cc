@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "plans/search/allowed_values.h"
 #include "plans/search/open_parts.h"
 #include "plans/search/search.h"
 #include "plans/search/search_pass.h"
@@ -144,6 +145,21 @@ class StagedSearch::Stages {
     return *second_;
   }
 
+  // Returns a score that at least `top` plans reach, or kNoCap: found in a small part of the space,
+  // so that the search of the whole space rejects most groups by their first bound.
+  double reached_score() {
+    if (space_.objective == Objective::kMemory) return kNoCap;
+    if (!pricers_) pricers_ = std::make_shared<PricerPool>(scenario_);
+    double reached = kNoCap;
+    for (const std::int64_t sequences : {1, 4}) {
+      const SearchSpace part = likely_part(scenario_, space_, sequences);
+      const double score = SearchPass(*pricers_, part, top_, cap_).reached_score(threads_, reached);
+      reached = std::min(reached, score);
+      pricers_->take_back_all();
+    }
+    return reached;
+  }
+
   // If some plans exceed memory, a second pass tries plans with an offloaded optimizer. If a plan
   // fits without offload, the pass is skipped for the objective memory, and otherwise keeps plans
   // whose whole interval is better than the best plan so far.
@@ -154,7 +170,7 @@ class StagedSearch::Stages {
       if (!progress) return {};
       return [=](double done) { progress(begin + done * (end - begin)); };
     };
-    TPSIM_TRY(SearchResult found, first().best(part(0, share), threads_));
+    TPSIM_TRY(SearchResult found, first().best(part(0, share), threads_, reached_score()));
     fits_without_offload_ = !found.plans.empty();
     if (!may_offload(scenario_, space_) || !lacked_memory(found)) return found;
     if (fits_without_offload_ && space_.objective == Objective::kMemory) {

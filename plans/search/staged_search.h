@@ -24,13 +24,12 @@ class StagedSearch {
   StagedSearch(StagedSearch&&) noexcept;
   StagedSearch& operator=(StagedSearch&&) noexcept;
 
-  // Results and errors of search() and pareto_front() in plans/search/search.h. front() is fast
-  // after best(). With open parts of the stack, front() and best_of_tp() use the values that best()
-  // chose.
+  // Results and errors of search() and pareto_front() in plans/search/search.h. front() reuses the
+  // layers of best(). With open parts of the stack, front() and best_of_tp() use the values that
+  // best() chose.
   Result<SearchResult> best(const Progress& progress);
   Result<SearchResult> front(const Progress& progress);
-  // Returns the tensor parallel degrees of plans that may fit, ascending. Call after best() or
-  // front().
+  // Returns the tensor parallel degrees of plans that may fit, ascending. Call after front().
   std::vector<std::int64_t> tp_degrees() const;
   // Returns the `top` best plans with this tensor parallel degree, without a nearest miss. Plans
   // with offload are searched only if no plan fits without offload.

@@ -54,11 +54,19 @@ GroupBounds::Layer GroupBounds::layer_of(const LayerCost& cost) {
   return layer;
 }
 
+GroupBounds::Layer GroupBounds::core_layer_of(const LayerCost& cost) {
+  Layer layer;
+  for (const TaskKind task : kTaskKinds) {
+    layer[task] = {cost[task].core.device.value(), cost[task].core.host.value(), 0};
+  }
+  return layer;
+}
+
 // Returns the cost of a block of this kind. With Recompute::kBlocks, takes the smaller of the costs
 // with and without recompute, which bounds both.
-GroupBounds::Layer GroupBounds::block_of(const Plan& plan, std::int64_t kind) {
+GroupBounds::Layer GroupBounds::block_of(const Plan& plan, std::int64_t kind, LayerOf reduced) {
   const auto of = [&](const Plan& whole) {
-    return layer_of(pricer_.layer(LayerKind::kBlock, whole, kind));
+    return reduced(pricer_.layer(LayerKind::kBlock, whole, kind));
   };
   if (plan.recompute != Recompute::kBlocks) return of(plan);
   const Layer kept = of(with_whole_recompute(plan, false));
@@ -74,18 +82,28 @@ GroupBounds::Layer GroupBounds::block_of(const Plan& plan, std::int64_t kind) {
 const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
   const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario());
   Layers& layers = layers_[slot_of(key)];
-  if (layers.is_known && layers.key == key) return layers;
+  if (!layers.is_known || layers.key != key) set(layers, key, plan, &GroupBounds::layer_of);
+  return layers;
+}
+
+const GroupBounds::Layers& GroupBounds::core_of(const Plan& plan) {
+  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario());
+  if (!core_.is_known || core_.key != key) set(core_, key, plan, &GroupBounds::core_layer_of);
+  return core_;
+}
+
+void GroupBounds::set(Layers& layers, const LayerKey& key, const Plan& plan, LayerOf reduced) {
   layers = {};
   layers.key = key;
   layers.is_known = true;
   const ModelSpec& model = pricer_.scenario().model;
-  const auto of = [&](LayerKind kind) { return layer_of(pricer_.layer(kind, plan)); };
+  const auto of = [&](LayerKind kind) { return reduced(pricer_.layer(kind, plan)); };
   layers.embedding = of(LayerKind::kEmbedding);
   layers.ends = layers.embedding;
   const auto more = static_cast<double>(model.ends.prediction_layers);
   layers.ends.add(of(LayerKind::kHead), 1 + more);
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
-    layers.blocks.push_back(block_of(plan, kind));
+    layers.blocks.push_back(block_of(plan, kind, reduced));
   }
   if (more > 0) {
     for (const std::int64_t kind : prediction_kinds(model)) {
@@ -102,7 +120,6 @@ const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
     layers.all.add(layers.blocks[static_cast<std::size_t>(kind)],
                    static_cast<double>(layers_of_kind(model, kind)));
   }
-  return layers;
 }
 
 const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
@@ -327,9 +344,22 @@ GroupBounds::End GroupBounds::end_of(const Plan& plan, const std::vector<std::in
 }
 
 GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& cuts) {
+  return times_of(plan, cuts, layers_of(plan), &fixed_of(plan));
+}
+
+GroupBounds::Times GroupBounds::least_work(const Plan& plan, const CutFloors& cuts) {
+  return times_of(plan, cuts, layers_of(plan), nullptr);
+}
+
+GroupBounds::Times GroupBounds::least_core(const Plan& plan, const Plan& layers,
+                                           const CutFloors& cuts) {
+  return times_of(plan, cuts, core_of(layers), nullptr);
+}
+
+// `fixed`: null to leave out the end of the step.
+GroupBounds::Times GroupBounds::times_of(const Plan& plan, const CutFloors& cuts,
+                                         const Layers& layers, const Fixed* fixed) {
   const StackSpec& stack = pricer_.scenario().stack;
-  const Layers& layers = layers_of(plan);
-  const Fixed& fixed = fixed_of(plan);
   const TransferCost transfer = plan.degrees.pp > 1 ? pricer_.transfer(plan) : TransferCost{};
   if (world_ != gpu_count(plan)) {
     world_ = gpu_count(plan);
@@ -340,15 +370,19 @@ GroupBounds::Times GroupBounds::least_times(const Plan& plan, const CutFloors& c
   double least = std::numeric_limits<double>::max();
   for (const CutFloor& cut : cuts.each) {
     const Pipeline by_fullest = by_fullest_stage(plan, cut, layers, transfer);
-    const End first = end_of(plan, cut.first, layers, fixed, transfer);
-    const End fullest = end_of(plan, cut.fullest, layers, fixed, transfer);
     const double pipeline = std::max(mean, by_fullest.whole);
-    // The first stage ends its last task no earlier than all other stages, unless the backward is
-    // split.
-    const double tail = splits_backward(plan.schedule) ? 0 : first.tail;
-    const double met = std::max(pipeline + tail, by_fullest.fullest + fullest.tail);
     const double waiting = stack.rank_jitter * expected_maximum_ * pipeline;
-    least = std::min(least, met + std::max(first.update, fullest.update) + waiting);
+    double step = pipeline + waiting;
+    if (fixed != nullptr) {
+      const End first = end_of(plan, cut.first, layers, *fixed, transfer);
+      const End fullest = end_of(plan, cut.fullest, layers, *fixed, transfer);
+      // The first stage ends its last task no earlier than all other stages, unless the backward is
+      // split.
+      const double tail = splits_backward(plan.schedule) ? 0 : first.tail;
+      const double met = std::max(pipeline + tail, by_fullest.fullest + fullest.tail);
+      step = met + std::max(first.update, fullest.update) + waiting;
+    }
+    least = std::min(least, step);
   }
   const double step = (1 + stack.uncalibrated_overhead) * kGroupRounding *
                       (least + norm_.value() + stack.host.per_step.value());

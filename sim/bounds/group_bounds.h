@@ -36,6 +36,11 @@ class GroupBounds {
     Seconds busy;  // see PlanBounds::Value
   };
   Times least_times(const Plan& plan, const CutFloors& cuts);
+  // The same from the layers alone, without the end of the step. Lays out no parameters.
+  Times least_work(const Plan& plan, const CutFloors& cuts);
+  // The same from CoreWork of the layers with the settings of `layers`, which may have another
+  // recompute and ZeRO stage than the plan.
+  Times least_core(const Plan& plan, const Plan& layers, const CutFloors& cuts);
 
  private:
   // Time of one layer for one micro-batch, in seconds.
@@ -82,11 +87,15 @@ class GroupBounds {
     double fullest = 0, whole = 0;
   };
 
+  using LayerOf = Layer (*)(const LayerCost& cost);
   const Layers& layers_of(const Plan& plan);
+  const Layers& core_of(const Plan& plan);
+  void set(Layers& layers, const LayerKey& key, const Plan& plan, LayerOf reduced);
   const Left& left_of(const Plan& plan);
   const Fixed& fixed_of(const Plan& plan);
   static Layer layer_of(const LayerCost& cost);
-  Layer block_of(const Plan& plan, std::int64_t kind);
+  static Layer core_layer_of(const LayerCost& cost);
+  Layer block_of(const Plan& plan, std::int64_t kind, LayerOf reduced);
   bool host_runs_ahead(const Plan& plan) const;
   double host_of_chunk(const Plan& plan) const;
   double work_of(const Plan& plan, const Layer& layer) const;
@@ -98,10 +107,12 @@ class GroupBounds {
              const Fixed& fixed, const TransferCost& transfer) const;
   double memory_outside_blocks(const Plan& plan, const Fixed& fixed) const;
   double wire_wait_time(const Plan& plan, const TransferCost& transfer) const;
+  Times times_of(const Plan& plan, const CutFloors& cuts, const Layers& layers, const Fixed* fixed);
 
   LayerPricer& pricer_;
   // By ZeRO stage: below 2, stage 2, stage 3.
   std::array<Layers, 3> layers_;
+  Layers core_;
   std::array<Left, 3> left_;
   std::array<Fixed, 4> fixed_;  // by ZeRO stage
   std::int64_t world_ = 0;      // number of GPUs for which the next two members were computed

@@ -7,6 +7,8 @@ PhaseCost then(const PhaseCost& first, const PhaseCost& second) {
   result.time = then(first.time, second.time);
   result.work += second.work;
   result.by_source += second.by_source;
+  result.core.device += second.core.device;
+  result.core.host += second.core.host;
   return result;
 }
 
@@ -16,6 +18,7 @@ PhaseCost repeat(const PhaseCost& once, std::int64_t n) {
   const auto times = static_cast<double>(n);
   result.work = times * once.work;
   result.by_source = times * once.by_source;
+  result.core = {times * once.core.device, times * once.core.host};
   return result;
 }
 

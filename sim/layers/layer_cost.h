@@ -9,10 +9,17 @@
 
 namespace tpsim {
 
+// Work that a layer has with any recompute and any ZeRO stage: GEMMs, attention, collectives that
+// nothing overlaps, and host work. Without what recompute repeats and without accumulation.
+struct CoreWork {
+  Seconds device, host;
+};
+
 struct PhaseCost {
   HostDeviceTime time;
   SecondsBy<kWorkTerms.back()> work;         // sums to time.device
   SecondsBy<PriceSource::kModel> by_source;  // device time without collectives
+  CoreWork core = {};
 };
 PhaseCost then(const PhaseCost& first, const PhaseCost& second);
 PhaseCost repeat(const PhaseCost& once, std::int64_t n);

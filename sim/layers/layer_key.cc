@@ -111,7 +111,7 @@ std::size_t LayerKeyHash::operator()(const LayerKey& key) const noexcept {
             key.fp8_param_gather, key.whole_gradients, key.splits_backward);
   for (const std::int64_t n :
        {key.degrees.tp, key.degrees.pp, key.degrees.dp, key.degrees.cp, key.degrees.ep,
-        key.degrees.etp, key.micro_batch, key.virtual_stages, key.node, key.world}) {
+        key.degrees.etp, key.micro_batch, key.virtual_stages, key.node, key.world, key.placement}) {
     hash = std::rotl(hash ^ static_cast<std::uint64_t>(n), 29) * 0x9E3779B97F4A7C15ULL;
   }
   return hash ^ hash >> 32;

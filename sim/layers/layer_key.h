@@ -19,8 +19,9 @@ struct LayerKey {
   ParallelDegrees degrees{0, 0, 0, 0, 0};
   std::int64_t micro_batch = 0;
   std::int64_t virtual_stages = 0;
-  std::int64_t node = 0;   // node_size(): GPUs that the plan uses per node
-  std::int64_t world = 0;  // total number of GPUs if they do not fill whole nodes, else 0
+  std::int64_t node = 0;       // node_size(): GPUs that the plan uses per node
+  std::int64_t world = 0;      // total number of GPUs if they do not fill whole nodes, else 0
+  std::int64_t placement = 0;  // LayerPricer's number of the groups' placements
   int zero = 0;
   bool sequence_parallel = false;
   Recompute recompute{};

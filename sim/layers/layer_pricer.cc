@@ -50,18 +50,12 @@ TrainingOptions traced_options(const Scenario& scenario, const Plan& plan) {
   return options;
 }
 
-// Drops the fields for the placement of data-parallel ranks, if the layer's ZeRO stage is 0.
-LayerKey without_replicas(LayerKey key) {
-  if (key.zero != 0) return key;
-  key.degrees.dp = key.degrees.pp = 0;
-  key.rank_order = {};
-  return key;
-}
-
 // Drops all fields for placement, which do not change the trace, if the layer's ZeRO stage is 0.
 LayerKey placeless(LayerKey key) {
-  if (key.zero == 0) key.node = key.world = 0;
-  return without_replicas(key);
+  if (key.zero != 0) return key;
+  key.node = key.world = key.placement = key.degrees.dp = key.degrees.pp = 0;
+  key.rank_order = {};
+  return key;
 }
 
 double whole_gradients(const LoweredLayer& layer) {
@@ -98,32 +92,66 @@ LayerPricer::LayerPricer(std::shared_ptr<const PriceLists> prices, bool verifies
   }
 }
 
-// Drops the expert degrees for a block without experts, since they do not change its cost.
-LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t block) const {
+// Without sharded weights, the nodes matter only through the placement of groups, and the expert
+// degrees do not change a block without experts.
+LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t block) {
   LayerKey key = layer_key(kind, plan, scenario(), block);
-  const bool shares =
-      kind == LayerKind::kBlock && has_experts(scenario().model) && !has_experts(model_of(block));
-  if (!shares || key.zero != 0) return key;
-  key.degrees.ep = 1;
-  key.degrees.etp = 0;
-  return without_replicas(key);
+  if (key.zero != 0) return key;
+  const bool routes = kind == LayerKind::kBlock && has_experts(model_of(block));
+  const std::int64_t placement = placement_number(key, plan, routes);
+  key = placeless(key);
+  key.placement = placement;
+  if (kind == LayerKind::kBlock && has_experts(scenario().model) && !routes) {
+    key.degrees.ep = 1;
+    key.degrees.etp = 0;
+  }
+  return key;
+}
+
+// `key`: has the fields that placement depends on.
+std::int64_t LayerPricer::placement_number(const LayerKey& key, const Plan& plan,
+                                           bool has_experts) {
+  LayerKey where{.block = has_experts ? 1 : 0, .degrees = key.degrees, .node = key.node};
+  where.world = key.world;
+  where.rank_order = key.rank_order;
+  const auto [number, is_new] = placement_numbers_.try_emplace(where, 0);
+  if (!is_new) return number->second;
+  std::array<GroupPlacement, 4> groups = {placed(plan, GroupKind::kTensor),
+                                          placed(plan, GroupKind::kContext)};
+  if (has_experts) {
+    groups[2] = placed(plan, GroupKind::kExpert);
+    groups[3] = placed(plan, GroupKind::kExpertTensor);
+  }
+  const auto known = std::find(placements_.begin(), placements_.end(), groups);
+  number->second = known - placements_.begin();
+  if (known == placements_.end()) placements_.push_back(groups);
+  return number->second;
 }
 
 LoweredLayer LayerPricer::layer_program(LayerKind kind, const Plan& plan, std::int64_t block,
                                         const PassChoice& choice) {
   const LayerKey key = key_of(kind, plan, block);
   const ModelSpec& model = model_of(block);
-  LayerKey sizeless = placeless(key);
-  sizeless.micro_batch = 0;
-  const LayerTrace& trace = sized_traces_[sizeless].at(
-      kind, model, shard_plan(scenario(), traced_plan(scenario(), key, plan)),
-      traced_options(scenario(), plan));
   LayerInputs inputs{scenario(), plan, model};
   if (kind == LayerKind::kBlock && plan.recompute == Recompute::kOps) {
     const LayerMemory& full = layer_memory(kind, with_whole_recompute(plan, true), block);
     inputs.checkpoint = full[TaskKind::kForward].left[memory_index::kActivations];
   }
-  return lower(kind, trace, inputs, choice);
+  return lower(kind, sized_trace(key, plan, block), inputs, choice);
+}
+
+// Searches request all plans of a TP degree before the next degree.
+const LayerTrace& LayerPricer::sized_trace(const LayerKey& key, const Plan& plan,
+                                           std::int64_t block) {
+  constexpr std::size_t kMostTraces = 400;  // about 150 KB each
+  const bool is_new_degree = std::exchange(traced_tp_, plan.degrees.tp) != plan.degrees.tp;
+  if (is_new_degree || sized_traces_.size() >= kMostTraces) sized_traces_.clear();
+  const Plan traced = shard_plan(scenario(), traced_plan(scenario(), key, plan));
+  LayerKey sizeless = placeless(key);
+  sizeless.micro_batch = 0;
+  sizeless.recompute = traced.recompute;
+  return sized_traces_[sizeless].at(key.kind, model_of(block), traced,
+                                    traced_options(scenario(), plan));
 }
 
 LoweredLayer LayerPricer::step_end_program(LayerKind kind, const Plan& plan, std::int64_t block,
@@ -186,7 +214,6 @@ void LayerPricer::drop_programs() {
   for (Layer* layer : unpriced_) layer->program.reset();
   unpriced_.clear();
   traced_.clear();
-  sized_traces_.clear();
 }
 
 // Counts the weights of one expert only, because the experts of a rank have equal shapes.

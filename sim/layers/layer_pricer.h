@@ -76,7 +76,7 @@ class LayerPricer {
   // Returns the cost of delayed scaling at the end of a chunk's forward or backward: the ranks of a
   // stage all-reduce the amax values and compute new scales. Zero for other recipes.
   PhaseCost scale_exchange(const Plan& plan, std::int64_t blocks) const;
-  // Drops traces, and programs of layers that have not been priced yet.
+  // Drops programs of layers that have not been priced yet.
   void drop_programs();
 
   // Returns the time of one call in the plan's group. A P2P transfer counts at the sender only.
@@ -111,7 +111,9 @@ class LayerPricer {
   const ModelSpec& model_of(std::int64_t block) const {
     return models_[static_cast<std::size_t>(block)];
   }
-  LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block) const;
+  LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block);
+  std::int64_t placement_number(const LayerKey& key, const Plan& plan, bool has_experts);
+  const LayerTrace& sized_trace(const LayerKey& key, const Plan& plan, std::int64_t block);
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   LayerCost price_layer(const LoweredLayer& layer, const Plan& plan, double clock,
@@ -133,6 +135,9 @@ class LayerPricer {
     GroupPlacement placement;
   };
   mutable std::array<Placed, kGroupKindCount> placed_;
+  // Distinct placements of the groups that communicate in layers without sharded weights.
+  std::vector<std::array<GroupPlacement, 4>> placements_;
+  std::unordered_map<LayerKey, std::int64_t, LayerKeyHash> placement_numbers_;
   std::shared_ptr<const PriceLists> prices_;
   bool verifies_;
   std::vector<ModelSpec> models_;  // with_block_kind() by kind of block
@@ -142,7 +147,9 @@ class LayerPricer {
   std::vector<Layer*> unpriced_;
   std::unordered_map<LayerKey, Traced, LayerKeyHash> traced_;  // for traced_micro_batch_
   std::int64_t traced_micro_batch_ = 0;
+  // For traced_tp_, shared by the recompute settings with equal traces.
   std::unordered_map<LayerKey, SizedTraces, LayerKeyHash> sized_traces_;
+  std::int64_t traced_tp_ = 0;
   LayerCache<FixedCost> fixed_;
   LayerCache<LayerTrace> transfer_traces_;
   LayerCache<TransferCost> transfers_;

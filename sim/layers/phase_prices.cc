@@ -46,6 +46,13 @@ Seconds LayerPricer::copy_time(const LoweredCopy& copy) const {
 
 namespace {
 
+// Bounds hold for any clock of the step.
+constexpr double kHighestClock = 1;
+
+bool is_core(OpKind kind) {
+  return runs_on_matrix_units(kind) || is_softmax(kind) || is_scan(kind);
+}
+
 // Prices the events of a phase in their order, on two paths: from a start of the device, for which
 // the host has issued everything, and from a start of the host. Calls in flight go on while the
 // device waits for the host.
@@ -79,6 +86,7 @@ class PhaseWalk {
     }
     for (const LoweredEvent& event : phase.events) {
       if (event.is_first) issue(phase.host_per_event);
+      if (event.is_first) cost_.core.host += phase.host_per_event;
       const Seconds begin = cost_.time.device;
       price(event);
       if (spans_ != nullptr) add_spans(event, begin);
@@ -104,6 +112,9 @@ class PhaseWalk {
         const LoweredCollective& record = record_of(event);
         const Seconds time = time_of(record);
         charge(event.index, time);
+        const bool is_replicas =
+            record.group == GroupKind::kData || record.group == GroupKind::kExpertData;
+        if (!is_replicas) cost_.core.device += time;
         return run(launch(scenario(), record.issue, time), time);
       }
       case Kind::kStart:
@@ -168,8 +179,20 @@ class PhaseWalk {
     cost_.work[work_term(op)] += price.time;
     cost_.work[StepTerm::kImbalance] += (op.load - 1) * price.time;
     cost_.by_source[price.source] += op.load * price.time;
+    if (is_core(op.key.kind)) add_core(op, pricer_.kernel_price(op, kHighestClock).time);
     const Seconds each = (op.load / static_cast<double>(op.launches)) * price.time;
     run(repeat(launch(scenario(), op.issue, each), op.launches), op.load * price.time);
+  }
+
+  // A gradient that is not accumulated is not read.
+  void add_core(const LoweredOp& op, Seconds time) {
+    if (op.key.kind == OpKind::kMatmul && (op.key.variant & kAccumulate) != 0) {
+      LoweredOp fresh = op;
+      fresh.key.variant &= static_cast<std::uint8_t>(~kAccumulate);
+      time = std::min(time, pricer_.kernel_price(fresh, kHighestClock).time);
+    }
+    cost_.core.device += op.load * time;
+    cost_.core.host += static_cast<double>(op.launches) * op.issue;
   }
 
   void price(const LoweredCopy& copy) {
@@ -182,6 +205,7 @@ class PhaseWalk {
   void price(const HostWork& work) {
     if (work.synchronizes) run(synchronization(work.latency), Seconds());
     issue(work.busy);
+    cost_.core.host += work.busy;
   }
 
   void start(std::uint32_t index) {

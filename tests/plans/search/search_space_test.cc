@@ -1,5 +1,6 @@
 // The plans that a search tries: all requested values, and none that is excluded or that the model,
 // the stack or the cluster rules out.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <optional>
 #include <set>
@@ -145,6 +146,28 @@ TEST_CASE("an offloaded optimizer is searched if nothing fits without it, or if 
   space.asked[Setting::kOffload] = {};
   space.excluded = {{Setting::kOffload, static_cast<std::int64_t>(Offload::kOptimizer)}};
   CHECK(search(scenario, space, 1, {})->plans.empty());
+}
+
+TEST_CASE("the part of a space that finds the goal of a search has plans of the space alone") {
+  const Scenario scenario = test::small_scenario(test::small_bloom());
+  SearchSpace space;
+  space.gpus = 4;
+  space.global_batch = 8;
+  space.uneven_ends = 1;
+  const auto plans_of = [&](const SearchSpace& one) {
+    std::vector<Plan> plans;
+    enumerate_plans(scenario, one, [&](const Plan& plan) { plans.push_back(plan); });
+    return plans;
+  };
+  const std::vector<Plan> all = plans_of(space);
+  const std::vector<Plan> part = plans_of(likely_part(scenario, space, 2));
+  REQUIRE_FALSE(part.empty());
+  CHECK(2 * part.size() < all.size());
+  CHECK(std::all_of(part.begin(), part.end(), [&](const Plan& plan) {
+    return plan.micro_batch <= 2 && contains(all, plan);
+  }));
+  space.asked[Setting::kZero] = {3};  // a requested value stays
+  for (const Plan& plan : plans_of(likely_part(scenario, space, 2))) CHECK(plan.zero == 3);
 }
 
 }  // namespace tpsim

@@ -310,6 +310,7 @@ TEST_CASE("a tensor parallel degree without a plan has no nearest miss, which ta
     scenario.profile.device.memory = Bytes(mib * kMiB);
     StagedSearch search(scenario, space, 3);
     REQUIRE(search.best({}).ok());
+    REQUIRE(search.front({}).ok());
     for (const std::int64_t tp : search.tp_degrees()) {
       const Result<SearchResult> found = search.best_of_tp(tp, 3, {});
       REQUIRE(found.ok());
