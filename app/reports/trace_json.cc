@@ -186,8 +186,11 @@ void add_streams(EventList& events, const std::vector<StreamSpan>& spans) {
       }
       events.add(event);
     };
-    if (named.insert({span.stage, span.stream}).second) {
+    const auto first = named.lower_bound({span.stage, Stream()});
+    if (first == named.end() || first->first != span.stage) {
       name("process_name", kFirstTrack, fmt::format("stage {}, first micro-batch", span.stage));
+    }
+    if (named.insert({span.stage, span.stream}).second) {
       name("thread_name", track_of(span), std::string(name_of(span.stream)));
     }
     events.add(stream_json(span));

@@ -227,8 +227,8 @@ enum class MemoryCategory : std::uint8_t {
   kHost  // optimizer state in host memory, not on the device
 };
 template <>
-inline constexpr auto kEnumNames<MemoryCategory> =
-    words<7>("weights gradients optimizer activations workspace communication host");
+inline constexpr auto kEnumNames<MemoryCategory> = std::to_array<std::string_view>(
+    {"weights", "gradients", "optimizer", "activations", "workspace", "communication", "host"});
 inline constexpr int kMemoryCategoryCount = 6;  // on the device
 
 // Contents of allocations that software may size or store otherwise than the reference model.
