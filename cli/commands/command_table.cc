@@ -1,6 +1,6 @@
 // Table of tpsim's commands, for --help, the manual and messages. Their texts are in commands.txt.
-#include <algorithm>
 #include <array>
+#include <deque>
 #include <string>
 
 #include "cli/commands/commands.h"
@@ -23,9 +23,8 @@ constexpr std::array<Run, kCommandCount> kRuns = {
 
 // Returns a text that lives as long as the program.
 const char* kept(std::string_view text) {
-  char* const copy = new char[text.size() + 1];
-  *std::copy(text.begin(), text.end(), copy) = '\0';
-  return copy;
+  static std::deque<std::string> all;
+  return all.emplace_back(text).c_str();
 }
 
 // Splits "plan.json the saved plan" into name and meaning; null if there is no such argument.

@@ -1,6 +1,9 @@
 #include "core/base/text_table.h"
 
 #include <algorithm>
+#include <deque>
+#include <mutex>
+#include <string>
 
 #include "core/base/check.h"
 #include "core/base/text.h"
@@ -18,12 +21,24 @@ std::string_view TableBlock::rest_of(std::string_view word) const {
   return found == lines.end() ? std::string_view("") : found->second;
 }
 
+namespace {
+
+// Returns a copy, which lives as long as the program, with a null character in place of each line
+// break.
+std::string_view ended_text(std::span<const unsigned char> text) {
+  static std::mutex mutex;
+  static std::deque<std::string> all;
+  const std::lock_guard lock(mutex);
+  std::string& copy = all.emplace_back(text.begin(), text.end());
+  std::replace(copy.begin(), copy.end(), '\n', '\0');
+  return copy;
+}
+
+}  // namespace
+
 std::vector<TableBlock> read_table(std::span<const unsigned char> text) {
   std::vector<TableBlock> blocks;
-  char* const ended = new char[text.size() + 1];  // tables live as long as the program
-  std::replace_copy(text.begin(), text.end(), ended, '\n', '\0');
-  ended[text.size()] = '\0';
-  std::string_view rest{ended, text.size()};
+  std::string_view rest = ended_text(text);
   while (!rest.empty()) {
     const std::string_view whole = cut_off(rest, std::string_view("\0", 1));
     std::string_view line = trimmed(whole);

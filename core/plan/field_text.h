@@ -1,6 +1,11 @@
 // The descriptions of settings and parts: core/plan/settings.txt and core/software/parts.txt.
 #pragma once
 
+#include <deque>
+#include <mutex>
+#include <utility>
+#include <vector>
+
 #include "core/base/text_table.h"
 #include "core/plan/field.h"
 
@@ -19,7 +24,10 @@ std::int64_t value_in(const FieldFacts& facts, std::string_view text);
 // Returns values that live as long as the program.
 template <class Value>
 std::span<const Value> kept(std::vector<Value> values) {
-  return *new std::vector<Value>(std::move(values));
+  static std::mutex mutex;
+  static std::deque<std::vector<Value>> all;
+  const std::lock_guard lock(mutex);
+  return all.emplace_back(std::move(values));
 }
 
 }  // namespace tpsim

@@ -104,7 +104,8 @@ LaunchRule read_head(std::string_view line) {
     const std::string_view name = cut_off(line, " ");
     if (name == "all") head.launchers = 0xFF;
     for (const Launcher launcher : all_of<Launcher>()) {
-      if (name_of(launcher) == name) head.launchers |= 1 << static_cast<int>(launcher);
+      if (name_of(launcher) != name) continue;
+      head.launchers |= static_cast<std::uint8_t>(1 << static_cast<int>(launcher));
     }
   }
   return head;
