@@ -80,7 +80,7 @@ JsonValue keyword_schema(const CallKeyword& keyword) {
 }
 
 JsonValue path_schema(CallRow::Input input) {
-  const JsonValue one = json_object({{"type", "string"}});
+  JsonValue one = json_object({{"type", "string"}});
   if (input != CallRow::Input::kNeedsSome) return one;
   JsonValue several = json_object({{"type", "array"}});
   several.set("items", one);

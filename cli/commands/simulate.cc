@@ -94,7 +94,8 @@ Result<Answer> run_simulate(const Arguments& arguments, const Terminal& terminal
   TPSIM_TRY(const SimulateRequest request, simulate_request(arguments, file));
   TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));
   TPSIM_TRY(const SimulatedPlan simulated, simulate_answer(request));
-  const auto& [named, run] = simulated;
+  const NamedScenario& named = simulated.named;
+  const PlannedRun& run = simulated.run;
   const bool prints_trace = arguments["--trace"] == kHere;
   if (prints_trace) {
     TPSIM_TRY_STATUS(

@@ -42,10 +42,10 @@ class TableReader {
   void run(const Statement& one);
   void run_section(const Statement& like);
   void run_each(const Statement& each);
-  void assign(const std::string& place, const TableValue& value);
+  void assign(const std::string& name, const TableValue& value);
   void read(const Statement& one);
-  TableValue read_list(const Statement& one, std::string_view kind, std::string_view key);
-  TableValue layer_flags(const Statement& one, std::string_view key);
+  TableValue read_list(const Statement& one, std::string_view kind, std::string_view path);
+  TableValue layer_flags(const Statement& one, std::string_view path);
   std::vector<double> words_of_layers(std::string_view key, const std::string& words);
   TableValue column(std::string_view key, const std::string& path);
   void read_activation(const Statement& one);
@@ -53,8 +53,8 @@ class TableReader {
   void refuse_others(const Statement& only);
   void reject_length(std::string_view key, std::size_t length);
 
-  TableValue value(const Expression& expression);
-  TableValue call(const Expression& expression);
+  TableValue value(const Expression& one);
+  TableValue call(const Expression& one);
   TableValue variable_or_field(const std::string& name);
   std::string text(const Expression& expression);
   std::string filled(std::string_view text);

@@ -159,7 +159,7 @@ FieldPlace place_in(ModelSpec& model, BlockShape& block, std::string_view path) 
 const FamilyTables& family_tables() {
   static const FamilyTables kTables = [] {
     FamilyTables tables = parse_family_tables();
-    TableChecker{tables};
+    const TableChecker checker{tables};
     return tables;
   }();
   return kTables;
