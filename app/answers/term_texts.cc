@@ -40,10 +40,13 @@ std::string group_text(const Plan& plan, GroupKind group, const Scenario& s) {
                      p.nodes, p.groups_per_node, std::max<std::int64_t>(1, nics));
 }
 
-// Returns the adapters of a run, to follow other inputs; empty if all weights are trained.
-std::string adapter_text(const Scenario& s) {
+// Returns the fine-tuning of a run, to follow other inputs; empty if all weights are trained.
+std::string finetune_text(const Scenario& s) {
   const Finetune& tuned = s.stack.training.finetune;
-  if (!tuned.adapts) return "";
+  if (!tuned.freezes()) return "";
+  if (!tuned.adapts) {
+    return "; no weight gradients of frozen weights, and no backward below the trained ones";
+  }
   const bool is_fused = tuned.kernel == LoraKernel::kFused || s.stack.parts.compile;
   std::string text = fmt::format(
       "; adapters of rank {} on {}: 2 GEMMs forward and 4 backward each{}; no weight gradients of "
@@ -169,7 +172,7 @@ TermText term_text(const Scenario& scenario, const Plan& plan, const Prediction&
     case StepTerm::kElementwise:
       return {"m x sum over the stage's ops, forward + backward",
               work_inputs(plan, busiest_stage) + quantization_note(s, plan, term) +
-                  (term == StepTerm::kAttention ? "" : adapter_text(s)),
+                  (term == StepTerm::kAttention ? "" : finetune_text(s)),
               device_source(s)};
     case StepTerm::kRecurrence:
       return {
@@ -197,7 +200,7 @@ TermText term_text(const Scenario& scenario, const Plan& plan, const Prediction&
           expert_inputs(s, plan), cluster_source(s)};
     case StepTerm::kGroupedProducts:
       return {"m x sum over the expert GEMMs, forward + backward",
-              expert_inputs(s, plan) + adapter_text(s), device_source(s)};
+              expert_inputs(s, plan) + finetune_text(s), device_source(s)};
     case StepTerm::kPermute:
       return {"m x (router, permute and unpermute, forward and backward) per layer",
               expert_inputs(s, plan), device_source(s)};

@@ -112,7 +112,7 @@ JsonValue report_head(const char* version, const NamedScenario& named, std::int6
        {"gpus", gpus},
        {"profile", json_object({{"name", scenario.profile.name},
                                 {"provenance", name_of(scenario.profile.provenance)}})}});
-  if (const Finetune& tuned = scenario.stack.training.finetune; tuned.adapts) {
+  if (const Finetune& tuned = scenario.stack.training.finetune; tuned.freezes()) {
     const TrainedCounts counts = trained_counts(scenario.model, tuned);
     json.set("trained_parameters", counts.trained);
     json.set("frozen_parameters", counts.frozen);

@@ -148,13 +148,15 @@ void write_conventions(TextReport& out, const Prediction& predicted) {
           rate_text(predicted.model_tflops_per_gpu), rate_text(predicted.half_mask_tflops_per_gpu));
 }
 
-void write_adapters(TextReport& out, const Scenario& scenario) {
+void write_finetune(TextReport& out, const Scenario& scenario) {
   const Finetune& tuned = scenario.stack.training.finetune;
-  if (!tuned.adapts) return;
+  if (!tuned.freezes()) return;
   const TrainedCounts counts = trained_counts(scenario.model, tuned);
-  out.line("{} of rank {} on {}: {} parameters trained, {} frozen{}", name_of(method_of(tuned)),
-           tuned.rank, text_of(row_of(StackPart::kLoraTargets), tuned.targets),
-           parameters_text(counts.trained), parameters_text(counts.frozen),
+  const std::string of_adapters = fmt::format(
+      " of rank {} on {}", tuned.rank, text_of(row_of(StackPart::kLoraTargets), tuned.targets));
+  out.line("{}{}: {} parameters trained, {} frozen{}", name_of(method_of(tuned)),
+           tuned.adapts ? of_adapters : "", parameters_text(counts.trained),
+           parameters_text(counts.frozen),
            tuned.quantizes_base() ? fmt::format(" in {}", name_of(tuned.base)) : "");
 }
 
@@ -174,7 +176,7 @@ void write_scenario(TextReport& out, const NamedScenario& named, const Plan& pla
       printable(scenario.cluster.name), default_mark(named.cluster_is_default), network,
       printable(scenario.profile.name), printable(scenario.stack.name),
       default_mark(named.stack_is_default)));
-  write_adapters(out, scenario);
+  write_finetune(out, scenario);
   write_racks(out, scenario.cluster, plan);
   const std::string longest = named.seq_is_default && scenario.model.context > scenario.model.seq
                                   ? fmt::format(" (default; the model supports {}: --seq)",

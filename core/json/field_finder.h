@@ -111,6 +111,8 @@ class FieldFinder {
   template <class... Rest>
   void word(const FieldKey&, const Rest&...) {}
   template <class... Rest>
+  void choices(const FieldKey&, const Rest&...) {}
+  template <class... Rest>
   void word_list(const FieldKey&, const Rest&...) {}
 
  private:

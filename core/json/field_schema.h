@@ -57,7 +57,7 @@ class FieldSchema {
   template <class E>
   void choices(const FieldKey& key, const std::vector<E>&,
                const std::vector<std::type_identity_t<E>>& all) {
-    put(key, array_of(words_schema(all)), kRequired);
+    put(key, array_of(words_schema(all)), kOptional);
   }
   template <class Words>
   void word(const FieldKey& key, std::int64_t, const Words& words, Presence presence = kRequired) {

@@ -134,9 +134,10 @@ class FieldReader {
       for (const std::size_t index : *indices) out.push_back(words[index].value);
     }
   }
-  // An array of names as in choice(), without duplicates.
+  // An optional array of names as in choice(), without duplicates.
   template <class E>
   void choices(KeyName key, std::vector<E>& out, const std::vector<std::type_identity_t<E>>& all) {
+    if (!has(key)) return;
     const auto names = texts_of(all, [](E value) { return name_of(value); });
     if (const auto indices = read_choices(key, names)) {
       out.clear();

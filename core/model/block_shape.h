@@ -199,6 +199,51 @@ struct RecurrentShape {
   friend bool operator==(const RecurrentShape&, const RecurrentShape&) = default;
 };
 
+// Groups of weights that are trained or frozen together: groups of a block, then those around the
+// blocks. kOthers: the weights of a block that belong to no other group. kAdapters: adapters of
+// linear layers.
+enum class WeightPart : std::uint8_t {
+  kQuery,
+  kKey,
+  kValue,
+  kOutput,
+  kGate,
+  kUp,
+  kDown,
+  kRouter,
+  kNorms,
+  kOthers,
+  kAdapters,
+  kEmbedding,
+  kHead,
+  kOuterNorms
+};
+template <>
+inline constexpr auto kEnumNames<WeightPart> = words<14>(
+    "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj router block_norms others "
+    "adapters embedding head outer_norms");
+constexpr std::int64_t part_bit(WeightPart part) {
+  return std::int64_t{1} << static_cast<int>(part);
+}
+inline constexpr std::int64_t kAttentionWeights = 0b0001111, kMlpWeights = 0b1110000,
+                              kLinearWeights = kAttentionWeights | kMlpWeights,
+                              kBlockParts = part_bit(WeightPart::kAdapters) - 1,
+                              kAllParts = 2 * part_bit(WeightPart::kOuterNorms) - 1;
+
+// Returns the parts of a set of bits, and the set.
+inline std::vector<WeightPart> listed_parts(std::int64_t bits) {
+  std::vector<WeightPart> parts;
+  for (const WeightPart part : all_of<WeightPart>()) {
+    if ((bits & part_bit(part)) != 0) parts.push_back(part);
+  }
+  return parts;
+}
+inline std::int64_t parts_in(const std::vector<WeightPart>& parts) {
+  std::int64_t bits = 0;
+  for (const WeightPart part : parts) bits |= part_bit(part);
+  return bits;
+}
+
 // The part of a model's shape that may differ between blocks.
 struct BlockShape {
   MixerKind mixer = MixerKind::kAttention;
@@ -211,6 +256,11 @@ struct BlockShape {
   // With MixerKind::kPlanned: the ops of the mixer. With another mixer: additional ops on the
   // block's input.
   std::vector<PlannedOp> planned = {};
+  // Bits of WeightPart: the weights that a run may train; trained_model() in finetune.h drops those
+  // that its options freeze, and sets has_backward. Without a backward, nothing is trained in the
+  // block or below.
+  std::int64_t trained = kAllParts;
+  bool has_backward = true;
   friend bool operator==(const BlockShape&, const BlockShape&) = default;
 };
 

@@ -224,16 +224,17 @@ std::int64_t parameter_count(const ModelSpec& model) {
   if (model.attention.position == PositionKind::kLearned) {
     embedding += position_rows(model) * model.hidden;
   }
-  if (model.embedding_norm) embedding += norm_parameters(model);
   for (const OuterPart& part : model.ends.parts) embedding += planned_parameters(part);
-  return embedding + over_weights(model, block_parameter_count) + norm_parameters(model);
+  return embedding + over_weights(model, block_parameter_count) + outer_norm_parameters(model);
 }
 
-std::int64_t norm_parameter_count(const ModelSpec& model) {
-  const std::int64_t ends = model.embedding_norm ? 2 : 1;
-  return ends * norm_parameters(model) + over_weights(model, [](const ModelSpec& block) {
-           return norm_count(block) * norm_parameters(block) + qk_norm_parameters(block);
-         });
+std::int64_t block_norm_parameters(const ModelSpec& model) {
+  const bool attends = model.mixer == MixerKind::kAttention;
+  return norm_count(model) * norm_parameters(model) + (attends ? qk_norm_parameters(model) : 0);
+}
+
+std::int64_t outer_norm_parameters(const ModelSpec& model) {
+  return (model.embedding_norm ? 2 : 1) * norm_parameters(model);
 }
 
 std::int64_t block_matrix_parameters(const ModelSpec& model) {

@@ -99,6 +99,16 @@ void recurrent_fields(Io& io, Spec& recurrent) {
   });
 }
 
+// The trained weights of a block. Absent: all.
+template <class Io, class Spec>
+void trained_field(Io& io, Spec& block) {
+  io.when(block.trained != kAllParts, [&](auto& inner) {
+    auto parts = listed_parts(block.trained);  // `block` is const for a writer
+    inner.choices(key_at("model/trained"), parts, every<WeightPart>());
+    if constexpr (!std::is_const_v<Spec>) block.trained = parts_in(parts);
+  });
+}
+
 template <class Io, class Spec>
 void block_fields(Io& io, Spec& block) {
   const bool attends = block.mixer == MixerKind::kAttention;
@@ -111,6 +121,7 @@ void block_fields(Io& io, Spec& block) {
   io.object_if(block.experts.count > 0, kExpertsKey,
                [&](auto& inner) { expert_fields(inner, block.experts); });
   planned_list(io, kPlannedKey, block.planned);
+  trained_field(io, block);
 }
 
 // Model-level fields that few models have.
@@ -143,6 +154,7 @@ void model_extras(Io& io, Spec& model) {
     inner.integer(key_at("model/streams"), model.ends.streams, {1, 1 << 10}, kOptional);
   });
   planned_list(io, kPlannedKey, model.planned);
+  trained_field(io, model);
   io.when(!model.ends.parts.empty(), [&](auto& outer) {
     outer.objects(
         key_at("model/parts"), model.ends.parts,
@@ -157,7 +169,7 @@ inline bool has_extras(const ModelSpec& model) {
          model.recurrent != plain.recurrent || model.norm_place != plain.norm_place ||
          model.norm_bias != plain.norm_bias || model.norm_plus_one || model.mlp_limit != 0 ||
          model.activation_ops != plain.activation_ops || model.mlp_bias || !model.planned.empty() ||
-         model.ends != plain.ends;
+         model.trained != kAllParts || model.ends != plain.ends;
 }
 
 template <class Io, class Spec>

@@ -173,8 +173,9 @@ std::int64_t block_parameter_count(const ModelSpec& model);
 std::int64_t parameter_count(const ModelSpec& model);
 // Returns the number of weights of linear layers in all blocks: no norms, biases, embeddings, head.
 std::int64_t block_matrix_parameters(const ModelSpec& model);
-// Returns the number of weights and biases of norms.
-std::int64_t norm_parameter_count(const ModelSpec& model);
+// Number of weights and biases of the norms in one block of kind 0, and around the blocks.
+std::int64_t block_norm_parameters(const ModelSpec& model);
+std::int64_t outer_norm_parameters(const ModelSpec& model);
 // Number of weights that one token uses, without the experts that its router does not select.
 std::int64_t active_parameter_count(const ModelSpec& model);
 

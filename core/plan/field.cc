@@ -98,7 +98,8 @@ Result<std::int64_t> parse_value(const FieldFacts& field, std::string_view text)
     case FieldKind::kWord: return word_in(field, text);
     case FieldKind::kWordOrCount: {
       const auto count = parse_number<std::int64_t>(text);
-      if (count && *count >= 1 && *count <= field.most) return *count;
+      const bool is_count = count && *count != 0 && *count >= field.least;
+      if (is_count && *count <= field.most) return *count;
       return word_in(field, text);
     }
     case FieldKind::kWordOrRatio: {

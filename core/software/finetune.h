@@ -1,5 +1,6 @@
-// Weights that a training run updates: all of them, or low-rank adapters beside frozen weights
-// (LoRA, Hu et al. 2021, arXiv 2106.09685; QLoRA, Dettmers et al. 2023, arXiv 2305.14314).
+// Weights that a training run updates: all of them, those of chosen layers and modules, or low-rank
+// adapters beside frozen weights (LoRA, Hu et al. 2021, arXiv 2106.09685; QLoRA, Dettmers et al.
+// 2023, arXiv 2305.14314).
 //
 // An adapter of a linear layer with weight [out, in] adds scale x B (A x) to its output: A [rank,
 // in], B [out, rank].
@@ -17,21 +18,10 @@
 
 namespace tpsim {
 
-// kQlora: LoRA with frozen weights in fewer bits.
-enum class FinetuneMethod : std::uint8_t { kFull, kLora, kQlora };
+// kQlora: LoRA with frozen weights in fewer bits. kFreeze: a part of the model's own weights.
+enum class FinetuneMethod : std::uint8_t { kFull, kLora, kQlora, kFreeze };
 template <>
-inline constexpr auto kEnumNames<FinetuneMethod> = words<3>("full lora qlora");
-
-// Linear layers with adapters. Fused matrices have an adapter if one of their parts is a target.
-enum class AdapterTarget : std::uint8_t { kQuery, kKey, kValue, kOutput, kGate, kUp, kDown };
-template <>
-inline constexpr auto kEnumNames<AdapterTarget> =
-    words<7>("q_proj k_proj v_proj o_proj gate_proj up_proj down_proj");
-constexpr std::int64_t adapter_bit(AdapterTarget target) {
-  return std::int64_t{1} << static_cast<int>(target);
-}
-inline constexpr std::int64_t kAttentionTargets = 0b0001111, kMlpTargets = 0b1110000,
-                              kAllTargets = kAttentionTargets | kMlpTargets;
+inline constexpr auto kEnumNames<FinetuneMethod> = words<4>("full lora qlora freeze");
 
 // kRankStabilized: alpha / sqrt(rank) (Kalajdzievski 2023, arXiv 2312.03732).
 enum class LoraScaling : std::uint8_t { kByRank, kRankStabilized };
@@ -56,31 +46,32 @@ enum class BaseDtype : std::uint8_t { kPlan, kNf4, kInt4, kInt8 };
 template <>
 inline constexpr auto kEnumNames<BaseDtype> = words<4>("plan nf4 int4 int8");
 
-// Weights that are trained beside the adapters. Word embeddings and head are trained together only,
-// see broken_part_rule().
-enum class TrainedPart : std::uint8_t { kEmbedding, kHead, kNorms };
-template <>
-inline constexpr auto kEnumNames<TrainedPart> = words<3>("embedding head norms");
-constexpr std::int64_t trained_bit(TrainedPart part) {
-  return std::int64_t{1} << static_cast<int>(part);
-}
-
 struct Finetune {
-  bool adapts = false;  // false: all weights are trained, and the other fields have no effect
+  bool adapts = false;   // low-rank adapters are trained
+  bool selects = false;  // without adapters: some of the model's weights are trained
   std::int64_t rank = 16;
   std::int64_t alpha = 32;
-  std::int64_t dropout = 0;  // of the adapters' inputs, in percent
-  std::int64_t targets = kAllTargets;
+  std::int64_t dropout = 0;               // of the adapters' inputs, in percent
+  std::int64_t targets = kLinearWeights;  // bits of WeightPart
   LoraScaling scaling = LoraScaling::kByRank;
   LoraDtype dtype = LoraDtype::kPlan;
   LoraKernel kernel = LoraKernel::kFused;
   BaseDtype base = BaseDtype::kPlan;
   // The scales of nf4 are stored in 8 bits, with an fp32 scale for 256 of them.
   bool double_quantization = true;
-  std::int64_t trained = 0;  // bits of TrainedPart
+  // Bits of WeightPart that are trained beside adapters, or without adapters; 0 without adapters:
+  // all weights of the blocks.
+  std::int64_t trained = 0;
+  // The trained layers: the last ones; if negative, the first ones; 0: all.
+  std::int64_t layers = 0;
 
+  bool freezes() const { return adapts || selects; }
   bool targets_any(std::int64_t bits) const { return adapts && (targets & bits) != 0; }
-  bool trains(TrainedPart part) const { return !adapts || (trained & trained_bit(part)) != 0; }
+  // Bits of WeightPart that are trained in the chosen layers and around the blocks.
+  std::int64_t chosen() const {
+    if (adapts) return trained | part_bit(WeightPart::kAdapters);
+    return !selects ? kAllParts : trained == 0 ? kBlockParts : trained;
+  }
   bool quantizes_base() const { return adapts && base != BaseDtype::kPlan; }
   double scale() const {
     const auto r = static_cast<double>(rank);
@@ -106,7 +97,14 @@ struct TrainedCounts {
   std::int64_t trained = 0;   // with the adapters
   std::int64_t frozen = 0;
 };
+// Returns the model in which every block states its trained weights, and whether it has a backward.
+ModelSpec trained_model(const ModelSpec& model, const Finetune& finetune);
+// Whether the table of word embeddings, or of the head, is trained. Tied tables are one.
+bool trains_table(const ModelSpec& model, const Finetune& finetune, bool is_head);
+
 TrainedCounts trained_counts(const ModelSpec& model, const Finetune& finetune);
+// Returns the number of trained weights of one block of kind 0, with its adapters.
+std::int64_t trained_block_count(const ModelSpec& block, const Finetune& finetune);
 // Returns model_flops_per_step() without the weight gradients of frozen weights, with the adapters.
 Flops finetune_flops_per_step(const ModelSpec& model, const Finetune& finetune,
                               std::int64_t global_batch);

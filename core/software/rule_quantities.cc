@@ -54,6 +54,17 @@ bool has_free_experts(const ModelSpec& model, const StackSpec* stack) {
   return has_experts(model) && model.experts.dropless && stack->parts.expert_capacity == kAnyTokens;
 }
 
+// Whether some matrices of an expert are trained, and some are not.
+bool splits_experts(const ModelSpec& model) {
+  const std::vector<BlockShape> blocks = block_shapes(model);
+  return std::any_of(blocks.begin(), blocks.end(), [&](const BlockShape& block) {
+    const std::int64_t all =
+        is_gated(model.mlp) ? kMlpWeights : kMlpWeights & ~part_bit(WeightPart::kGate);
+    const std::int64_t own = block.trained & all;
+    return block.experts.count > 0 && own != 0 && own != all;
+  });
+}
+
 constexpr SettingValue kZbH1{Setting::kSchedule, static_cast<std::int64_t>(ScheduleKind::kZbH1)};
 
 // Words of properties of the model.
@@ -136,6 +147,11 @@ constexpr NamedQuantity kQuantities[] = {
     // Quantities of the software.
     {"free_experts", [](M m, P, Stack s) { return has_free_experts(m, s); }},
     {"adapters", [](M, P, Stack s) { return s->training.finetune.adapts; }},
+    {"freezes", [](M, P, Stack s) { return s->training.finetune.freezes(); }},
+    {"trains_nothing",
+     [](M m, P, Stack s) { return trained_counts(m, s->training.finetune).trained == 0; }},
+    {"splits_experts",
+     [](M m, P, Stack s) { return splits_experts(trained_model(m, s->training.finetune)); }},
     {"quantized_base", [](M, P, Stack s) { return s->training.finetune.quantizes_base(); }},
     {"unadapted_part", [](M m, P, Stack) { return !unadapted_part(m).empty(); }},
     {"can_offload", [](M, P, Stack s) { return row_of(s->training.optimizer_kind).can_offload; }},

@@ -30,8 +30,10 @@ std::string_view option_of(StackPart part) {
 std::vector<StackPart> parts_of(StepTerm term, const StackSpec& stack) {
   std::vector<StackPart> parts;
   for (const PartRow& row : part_rows()) {
-    const bool is_idle = !stack.training.finetune.adapts && is_of_adapters(row.part) &&
-                         row.part != StackPart::kFinetune;
+    const Finetune& finetune = stack.training.finetune;
+    const bool is_of_choice = row.part >= StackPart::kTrainedParts;
+    const bool is_idle = !(is_of_choice ? finetune.freezes() : finetune.adapts) &&
+                         is_of_adapters(row.part) && row.part != StackPart::kFinetune;
     if (row.terms.contains(term) && !is_idle) parts.push_back(row.part);
   }
   return parts;

@@ -131,8 +131,9 @@ enum class StackPart : std::uint8_t {
   kBaseDtype,
   kDoubleQuantization,
   kTrainedParts,
+  kTrainedLayers,
 };
-inline constexpr int kStackPartCount = static_cast<int>(StackPart::kTrainedParts) + 1;
+inline constexpr int kStackPartCount = static_cast<int>(StackPart::kTrainedLayers) + 1;
 
 // Whether the part says which weights are trained. The user of a run knows these parts.
 constexpr bool is_of_adapters(StackPart part) { return part >= StackPart::kFinetune; }

@@ -27,20 +27,25 @@ constexpr auto kCapacities = std::to_array<FieldWord>({{kAnyTokens, "unbounded"}
 constexpr auto kStashes = std::to_array<FieldWord>({{kNoStash, "off"}});
 constexpr auto kOffloaded = std::to_array<FieldWord>({{0, "none"}});
 
-// Layers with adapters: named sets, then single layers.
+// Linear layers: named sets, then single layers.
+constexpr auto kWeightParts = field_words<WeightPart, part_bit>();
 constexpr auto kTargets = [] {
-  constexpr auto kLayers = field_words<AdapterTarget, adapter_bit>();
-  std::array<FieldWord, 3 + kLayers.size()> words = {
-      {{kAllTargets, "all-linear"}, {kAttentionTargets, "attention"}, {kMlpTargets, "mlp"}}};
-  for (std::size_t i = 0; i < kLayers.size(); ++i) words[3 + i] = kLayers[i];
+  std::array<FieldWord, 10> words = {
+      {{kLinearWeights, "all-linear"}, {kAttentionWeights, "attention"}, {kMlpWeights, "mlp"}}};
+  for (std::size_t i = 3; i < words.size(); ++i) words[i] = kWeightParts[i - 3];
   return words;
 }();
 constexpr auto kTrainedParts = [] {
-  constexpr auto kParts = field_words<TrainedPart, trained_bit>();
-  std::array<FieldWord, 1 + kParts.size()> words = {{{0, "none"}}};
-  for (std::size_t i = 0; i < kParts.size(); ++i) words[1 + i] = kParts[i];
+  constexpr std::int64_t kNorms = part_bit(WeightPart::kNorms) | part_bit(WeightPart::kOuterNorms);
+  std::array<FieldWord, 5 + kWeightParts.size()> words = {{{0, "none"},
+                                                           {kBlockParts, "blocks"},
+                                                           {kAttentionWeights, "attention"},
+                                                           {kMlpWeights, "mlp"},
+                                                           {kNorms, "norms"}}};
+  for (std::size_t i = 0; i < kWeightParts.size(); ++i) words[5 + i] = kWeightParts[i];
   return words;
 }();
+constexpr auto kTrainedLayers = std::to_array<FieldWord>({{0, "all"}});
 
 using S = SoftwareParts;
 using T = TrainingOptions;
@@ -163,6 +168,7 @@ std::vector<PartRow> made_rows() {
       lora<&F::base>("base_dtype"),
       lora<&F::double_quantization>("double_quantization"),
       lora<&F::trained>("trained_parts", kTrainedParts),
+      lora<&F::layers>("trained_layers", kTrainedLayers),
   };
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i].part = static_cast<StackPart>(i);
   return rows;

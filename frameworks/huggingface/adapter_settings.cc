@@ -16,20 +16,17 @@
 namespace tpsim {
 namespace {
 
-constexpr std::int64_t kQ = adapter_bit(AdapterTarget::kQuery),
-                       kK = adapter_bit(AdapterTarget::kKey),
-                       kV = adapter_bit(AdapterTarget::kValue),
-                       kO = adapter_bit(AdapterTarget::kOutput),
-                       kGate = adapter_bit(AdapterTarget::kGate),
-                       kUp = adapter_bit(AdapterTarget::kUp),
-                       kDown = adapter_bit(AdapterTarget::kDown);
+constexpr std::int64_t kQ = part_bit(WeightPart::kQuery), kK = part_bit(WeightPart::kKey),
+                       kV = part_bit(WeightPart::kValue), kO = part_bit(WeightPart::kOutput),
+                       kGate = part_bit(WeightPart::kGate), kUp = part_bit(WeightPart::kUp),
+                       kDown = part_bit(WeightPart::kDown);
 
 struct ModuleNames {
   std::int64_t targets;
   std::string_view names;
 };
 constexpr ModuleNames kModules[] = {
-    {kAllTargets, "all-linear all all_linear"},
+    {kLinearWeights, "all-linear all all_linear"},
     {kQ | kK | kV, "qkv_proj query_key_value c_attn Wqkv qkv"},
     {kQ, "q_proj wq query"},
     {kK, "k_proj wk key"},
@@ -84,14 +81,14 @@ std::int64_t percent_of(FlatReader& in, double usual) {
   return std::llround(100 * *share);
 }
 
-// Returns bits of TrainedPart.
+// Returns bits of WeightPart.
 std::int64_t trained_parts(FlatReader& in) {
   std::int64_t bits = 0;
   for (const char* key : {"lora_modules_to_save", "additional_target"}) {
     for (const std::string& module : in.list(key)) {
       const bool is_embedding = matches_any(module, "embed_tokens wte embedding");
-      if (is_embedding) bits |= trained_bit(TrainedPart::kEmbedding);
-      if (module == "lm_head") bits |= trained_bit(TrainedPart::kHead);
+      if (is_embedding) bits |= part_bit(WeightPart::kEmbedding);
+      if (module == "lm_head") bits |= part_bit(WeightPart::kHead);
     }
   }
   return bits;

@@ -12,7 +12,7 @@
 
 namespace tpsim {
 
-// Returns the bits of AdapterTarget of linear modules, such as "q_proj" or "all-linear", with the
+// Returns the bits of WeightPart of linear modules, such as "q_proj" or "all-linear", with the
 // names of common models; nothing if a module is unknown.
 std::optional<std::int64_t> targets_of_modules(const std::vector<std::string>& modules);
 

@@ -28,8 +28,8 @@ constexpr HeldRow kWritten{"", "", kAll};
 // Nanotron states no part that lacks a row.
 constexpr HeldRow kNanotron{"", "nanotron", "",
                             "its configuration has no such key (src/nanotron/config/config.py)"};
-constexpr HeldRow kAdapters{
-    "", "", "", "tpsim cannot write adapters into launch files yet (peft/tuners/lora/config.py)"};
+constexpr HeldRow kFinetune{"", "", "",
+                            "tpsim cannot write adapters and frozen weights into launch files yet"};
 
 bool is_known(const HeldRow& row) {
   const auto has_key = [&](const auto& one) { return one.key == row.key; };
@@ -77,7 +77,7 @@ const HeldRow& held_row(LaunchStack stack, const PartRow& part) {
   if (is_in_environment(part.part)) return kWritten;
   const HeldRow* const found = row_in_table(stack, part.key);
   if (found != nullptr) return *found;
-  if (is_of_adapters(part.part)) return kAdapters;
+  if (is_of_adapters(part.part)) return kFinetune;
   return stack == LaunchStack::kNanotron ? kNanotron : kWritten;
 }
 
@@ -135,7 +135,7 @@ std::string fixed_behaviour_text() {
     text += fmt::format("| `{}` | {} | {} |\n", row.key, names, row.otherwise);
   }
   return text + fmt::format("| parts of adapters | all | {} |\n| all | nanotron | {} |\n",
-                            kAdapters.otherwise, kNanotron.otherwise);
+                            kFinetune.otherwise, kNanotron.otherwise);
 }
 
 }  // namespace tpsim

@@ -108,7 +108,7 @@ bool holds_frozen_weights(const LoweredAllocation& made) {
 
 void store_frozen_weights(LoweredLayer& layer, const StepEndInputs& inputs) {
   const Finetune& finetune = finetune_of(inputs.scenario.stack);
-  if (!finetune.adapts) return;
+  if (!finetune.freezes()) return;
   const DType dtype = inputs.plan.dtype;
   const bool is_quantized = finetune.quantizes_base() && layer.kind == LayerKind::kBlock;
   const bool is_wide = keeps_fp32_weights_alone(inputs.scenario.stack, dtype);
@@ -186,6 +186,24 @@ void unfuse_adapters(LoweredLayer& layer, const LayerInputs& inputs) {
         hold(layer, events, kBackwardEnd, width * elements, "adapter.cast_input");
       }
     });
+  }
+}
+
+// The trace of such a block has no backward. Other passes may have added work to it, and memory
+// that forward holds until then.
+void end_in_forward(LoweredLayer& layer, const LayerInputs& inputs) {
+  if (layer.kind != LayerKind::kBlock || inputs.block.has_backward) return;
+  std::vector<LoweredEvent>& forward = layer.phase(Phase::kForward).events;
+  const auto is_of_forward = [&](std::uint32_t index) {
+    return std::any_of(forward.begin(), forward.end(), [&](const LoweredEvent& event) {
+      return event.kind == LoweredEvent::Kind::kAllocate && event.index == index;
+    });
+  };
+  for (const Phase phase : {Phase::kRecompute, Phase::kBackward}) {
+    for (const LoweredEvent& event : std::exchange(layer.phase(phase), {}).events) {
+      const bool frees = event.kind == LoweredEvent::Kind::kFree;
+      if (frees && is_of_forward(event.index)) forward.push_back(event);
+    }
   }
 }
 

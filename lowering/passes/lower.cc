@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<LoweringPass, 17> kPasses = {{
+constexpr std::array<LoweringPass, 18> kPasses = {{
     {"attention_heads",
      "GEMMs of heads that share keys are one batched GEMM",
      {.bytes = true},
@@ -65,6 +65,10 @@ constexpr std::array<LoweringPass, 17> kPasses = {{
      stash_tokens},
     {"overlap", "collectives run beside compute", {}, overlap_collectives},
     {"host", "the host launches kernels and runs the modules' code", {}, issue_launches},
+    {"frozen_blocks",
+     "blocks below all trained weights have no backward",
+     {.flops = true, .bytes = true, .sent = true, .memory = true},
+     end_in_forward},
 }};
 
 constexpr std::array<StepEndPass, 7> kStepEndPasses = {{

@@ -98,6 +98,7 @@ void copy_column_inputs(LoweredLayer& layer, const LayerInputs& inputs);
 void cast_weights(LoweredLayer& layer, const LayerInputs& inputs);
 void dequantize_weights(LoweredLayer& layer, const LayerInputs& inputs);
 void unfuse_adapters(LoweredLayer& layer, const LayerInputs& inputs);
+void end_in_forward(LoweredLayer& layer, const LayerInputs& inputs);
 void compute_loss(LoweredLayer& layer, const LayerInputs& inputs);
 void drop_recomputed(LoweredLayer& layer, const LayerInputs& inputs);
 void stash_tokens(LoweredLayer& layer, const LayerInputs& inputs);

@@ -69,13 +69,11 @@ double block_weights(const LayerInputs& inputs, ModelSpec block) {
          static_cast<double>(inputs.plan.degrees.tp);
 }
 
-// Returns the number of weights of a block's adapters on a rank, gathered over the data group.
-double adapter_weights(const LayerInputs& inputs) {
+// Returns the number of trained weights of a block on a rank, gathered over the data group.
+double trained_weights(const LayerInputs& inputs) {
   ModelSpec block = inputs.block;
-  block.layers = 1;
-  block.block_kinds.clear();
-  block.ends.prediction_layers = 0;
-  return static_cast<double>(trained_counts(block, finetune_of(inputs.scenario.stack)).adapters) /
+  block.experts.count /= inputs.plan.degrees.ep;
+  return static_cast<double>(trained_block_count(block, finetune_of(inputs.scenario.stack))) /
          static_cast<double>(inputs.plan.degrees.tp);
 }
 
@@ -124,7 +122,7 @@ void keep_units(LoweredLayer& layer, const LayerInputs& inputs, GatheredUnits un
     hold_weights(phase, width * kept, "gathered unit of the head");
     // The head runs last in forward, the embedding in backward.
     const LayerKind stops = phase == Phase::kForward ? LayerKind::kHead : LayerKind::kEmbedding;
-    if (layer.kind == stops || layer.kind == LayerKind::kWordEmbeddings) continue;
+    if (layer.kind == stops || layer.kind < LayerKind::kEmbedding) continue;
     const std::int64_t next = phase == Phase::kForward ? 0 : model.layers - 1;
     const double weights = block_weights(
         inputs, is_block ? inputs.block : with_block_kind(model, block_kind(model, next)));
@@ -133,7 +131,7 @@ void keep_units(LoweredLayer& layer, const LayerInputs& inputs, GatheredUnits un
   if (is_block) {
     const auto summed = static_cast<double>(size_of(plan.gradient_dtype));
     const double trained =
-        finetune.adapts ? adapter_weights(inputs) : block_weights(inputs, inputs.block);
+        finetune.freezes() ? trained_weights(inputs) : block_weights(inputs, inputs.block);
     hold(layer, kBackwardStart, kBackwardEnd, summed * trained, "gradients in reduction",
          MemoryCategory::kGradients);
   }

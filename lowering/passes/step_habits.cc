@@ -35,6 +35,7 @@ void resolve_autocast(StackSpec& stack) {
 }  // namespace
 
 Scenario resolved(Scenario scenario) {
+  scenario.model = trained_model(scenario.model, finetune_of(scenario.stack));
   resolve_autocast(scenario.stack);
   add_blocking_launches(scenario.stack);
   resolve_rotary_kernel(scenario.stack.parts.rotary_kernel, scenario.model);
@@ -74,7 +75,7 @@ Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const StackSpec&
   const Finetune& finetune = finetune_of(stack);
   const double weights = static_cast<double>(trained_counts(model, finetune).trained);
   const bool twice =
-      model.tied_embedding && plan.degrees.pp > 1 && finetune.trains(TrainedPart::kEmbedding);
+      model.tied_embedding && plan.degrees.pp > 1 && trains_table(model, finetune, true);
   const double copy = twice ? static_cast<double>(model.vocab * model.hidden) : 0.0;
   const bool is_wide = plan.dtype == DType::kFloat32;
   const bool has_master = !is_wide && updates_fp32_weights(parts, plan.dtype);
@@ -82,7 +83,7 @@ Bytes checkpoint_size(const ModelSpec& model, const Plan& plan, const StackSpec&
   const double per_weight = has_narrow ? static_cast<double>(size_of(plan.dtype)) : 0;
   const double of_copy =
       copy * state_bytes(updater_of(stack.training.optimizer_kind, false), parts, plan.dtype);
-  if (finetune.adapts) {
+  if (finetune.freezes()) {
     const OptimizerKind updater = updater_of(stack.training.optimizer_kind, true);
     return Bytes(weights * (per_weight + state_bytes(updater, parts, plan.dtype)) + of_copy);
   }

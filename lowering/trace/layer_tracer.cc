@@ -21,6 +21,14 @@ namespace {
 // middle chunks of the sequence and needs the most memory for gradients of keys and values.
 RankCoordinates traced_rank(const Plan& plan) { return {.cp = plan.degrees.cp - 1}; }
 
+// Adds the table of word embeddings that a layer is or uses.
+ParameterUnit& add_table(LayerKind kind, const RankContext& context, ParameterStore& store) {
+  const bool is_head = kind == LayerKind::kHead || kind == LayerKind::kHeadTable;
+  const ModelSpec& model = context.model;
+  return add_word_embeddings(context, store,
+                             is_head ? head_table_name(model) : embedding_table_name(model), false);
+}
+
 // Runs forward and backward of one layer and records both, for any number of micro-batch sizes.
 class LayerTracer {
  public:
@@ -36,7 +44,8 @@ class LayerTracer {
       case LayerKind::kBlock: units_ = Block::add_to(context_, store_, 0); break;
       case LayerKind::kEmbedding: embedding_.emplace(context_, store_, table()); break;
       case LayerKind::kHead: head_.emplace(context_, store_, table()); break;
-      case LayerKind::kWordEmbeddings: break;
+      case LayerKind::kWordEmbeddings:
+      case LayerKind::kHeadTable: break;
     }
     store_.materialize({});
     start_ = rank_.recorder().position();
@@ -52,7 +61,8 @@ class LayerTracer {
       case LayerKind::kBlock: trace_block(); break;
       case LayerKind::kEmbedding: trace_embedding(); break;
       case LayerKind::kHead: trace_head(); break;
-      case LayerKind::kWordEmbeddings: break;
+      case LayerKind::kWordEmbeddings:
+      case LayerKind::kHeadTable: break;
     }
     trace_.program = rank_.recorder().program();
     return std::exchange(trace_, {});
@@ -87,8 +97,7 @@ class LayerTracer {
 
   // Adds the word embeddings to a separate store, since they are a layer of their own.
   ParameterUnit& table() {
-    ParameterUnit& unit =
-        add_word_embeddings(context_, table_store_, embedding_table_name(context_.model), false);
+    ParameterUnit& unit = add_table(kind_, context_, table_store_);
     table_store_.materialize({});
     return unit;
   }
@@ -155,10 +164,11 @@ class LayerTracer {
 void add_units(LayerKind kind, const RankContext& context, ParameterStore& store,
                ParameterStore& table_store) {
   const auto table = [&](ParameterStore& owner) -> ParameterUnit& {
-    return add_word_embeddings(context, owner, embedding_table_name(context.model), false);
+    return add_table(kind, context, owner);
   };
   switch (kind) {
-    case LayerKind::kWordEmbeddings: table(store); break;
+    case LayerKind::kWordEmbeddings:
+    case LayerKind::kHeadTable: table(store); break;
     case LayerKind::kEmbedding: VocabParallelEmbedding(context, store, table(table_store)); break;
     case LayerKind::kBlock: Block::add_to(context, store, 0); break;
     case LayerKind::kHead: Head(context, store, table(table_store)); break;

@@ -16,8 +16,8 @@
 namespace tpsim {
 
 // The repeating parts of a model. The word embeddings are a separate part because embedding and
-// head may share them.
-enum class LayerKind : std::uint8_t { kWordEmbeddings, kEmbedding, kBlock, kHead };
+// head may share them. kHeadTable: the head's table, if only one of both tables is trained.
+enum class LayerKind : std::uint8_t { kWordEmbeddings, kHeadTable, kEmbedding, kBlock, kHead };
 
 // Phases of a layer, and of a P2P transfer between stages. The input of forward is allocated before
 // the phase, and its output stays allocated. Backward does the same with the gradients of output

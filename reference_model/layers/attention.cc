@@ -31,16 +31,15 @@ AttentionCore::Weights core_weights(const ModelSpec& model, ParameterUnit& unit,
 struct Projection {
   std::string name;
   std::int64_t rows;     // global
-  std::int64_t targets;  // bits of AdapterTarget
+  std::int64_t targets;  // bits of WeightPart
 };
 
 // Names and widths of the q, k, v matrices.
 std::vector<Projection> projections_of(const ModelSpec& model) {
   const std::int64_t q = query_width(model), kv = kv_width(model);
   const WeightNames names = names_of(model);
-  constexpr std::int64_t kQ = adapter_bit(AdapterTarget::kQuery),
-                         kK = adapter_bit(AdapterTarget::kKey),
-                         kV = adapter_bit(AdapterTarget::kValue);
+  constexpr std::int64_t kQ = part_bit(WeightPart::kQuery), kK = part_bit(WeightPart::kKey),
+                         kV = part_bit(WeightPart::kValue);
   if (model.fused_qkv) return {{names.projections[0], q + 2 * kv, kQ | kK | kV}};
   std::vector<Projection> all = {{names.projections[0], q, kQ}};
   const KeyValueSource source = model.attention.key_values;
@@ -88,7 +87,7 @@ void ParallelAttention::specify(SpecList& specs) {
     specs.vector(names.sinks, model.attention.heads, InitialValue::kZeros, Sharding::kRows);
   }
   specs.linear(names.output, {model.hidden, attention_width(model)}, Sharding::kColumns,
-               has_output_bias(model), adapter_bit(AdapterTarget::kOutput));
+               has_output_bias(model), part_bit(WeightPart::kOutput));
 }
 
 ParallelAttention::ParallelAttention(const RankContext& context, ParameterUnit& unit,

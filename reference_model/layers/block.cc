@@ -97,11 +97,11 @@ Tensor Block::forward(const Tensor& x, BlockSaved& saved) {
   if (units_.experts != nullptr) store_.begin_forward(*units_.experts);
   saved.draw = forwards_++;
   Tensor z;
-  if (place_.recomputes) {
+  if (recomputes() || !has_backward()) {
     BlockSaved dropped;
     dropped.draw = saved.draw;
     z = run_forward(x, dropped);
-    saved.x = x;
+    if (has_backward()) saved.x = x;
   } else {
     z = run_forward(x, saved);
   }
@@ -275,15 +275,17 @@ Tensor Block::run_backward(const Tensor& dz, BlockSaved& saved) const {
 }
 
 void Block::begin_backward(BlockSaved& saved) {
+  if (!has_backward()) return;
   store_.begin_backward(*units_.block);
   if (units_.experts != nullptr) store_.begin_backward(*units_.experts);
-  if (place_.recomputes) {
+  if (recomputes()) {
     const Tensor x = std::move(saved.x);
     run_forward(x, saved);
   }
 }
 
 Tensor Block::finish_backward(const Tensor& dz, BlockSaved saved) {
+  if (!has_backward()) return dz;
   Tensor dx = run_backward(dz, saved);
   if (planned_ && !plans_mixer()) planned_->run_backward(dx, std::move(saved.planned));
   store_.finish_shares();

@@ -58,7 +58,8 @@ class Block {
         const Place& place);
 
   // x and the result have residual_shape(context). backward() returns the gradient of x. With full
-  // recompute, begin_backward() runs forward again.
+  // recompute, begin_backward() runs forward again. A block without backward saves nothing, and
+  // backward() returns the gradient that it gets.
   Tensor forward(const Tensor& x, BlockSaved& saved);
   void begin_backward(BlockSaved& saved);
   Tensor finish_backward(const Tensor& dz, BlockSaved saved);
@@ -97,6 +98,8 @@ class Block {
   Tensor add_residual(Tensor sum, const Tensor& residual, const Branch& branch) const;
   // Backward of a branch's dropout. Returns dout unchanged if dropout is off.
   Tensor drop_backward(const Tensor& dout, const Tensor& mask, const char* label) const;
+  bool recomputes() const { return place_.recomputes; }
+  bool has_backward() const { return context_.model.has_backward; }
   bool plans_mixer() const { return context_.model.mixer == MixerKind::kPlanned; }
   bool mixes() const { return attention_ || recurrence_ || plans_mixer(); }
   bool has_next_branch() const { return mlp_ || experts_; }

@@ -26,7 +26,9 @@ ParameterUnit& add_word_embeddings(const RankContext& context, ParameterStore& s
                      .sharding = Sharding::kRows,
                      .deviation = context.model.initializer_range,
                      .global_rows = context.model.vocab,
-                     .is_multiplied = false};  // the head sets this to true
+                     .is_multiplied = false,  // the head sets this to true
+                     .is_trained = trains_table(context.model, context.options.finetune,
+                                                name == head_table_name(context.model))};
   return store.add_unit({std::move(spec)}, repeats_first_stage ? UnitRole::kRepeatedWordEmbeddings
                                                                : UnitRole::kWordEmbeddings);
 }
@@ -44,7 +46,7 @@ VocabParallelEmbedding::VocabParallelEmbedding(const RankContext& context, Param
   if (model.embedding_norm) Norm::specify(names.embedding_norm, specs);
   for (const OuterPart& part : model.ends.parts) PlannedPart::specify(part, specs);
   if (specs.empty()) return;
-  rest_ = &store.add_unit(specs.take());
+  rest_ = &store.add_unit(specs.take_outer());
   if (model.embedding_norm) norm_ = std::make_unique<Norm>(*rest_, names.embedding_norm);
   for (const OuterPart& part : model.ends.parts) parts_.emplace_back(context, *rest_, part);
 }

@@ -17,7 +17,7 @@ std::int64_t slots_of_expert(const RankContext& context, std::int64_t tokens) {
 // Returns the adapter target of an expert's up projection. The first of two is the gate.
 std::int64_t target_of(const WeightNames& names, const std::string& up) {
   const bool is_gate = names.expert_up.size() > 1 && up == names.expert_up.front();
-  return adapter_bit(is_gate ? AdapterTarget::kGate : AdapterTarget::kUp);
+  return part_bit(is_gate ? WeightPart::kGate : WeightPart::kUp);
 }
 
 }  // namespace
@@ -39,12 +39,12 @@ void Experts::specify_router(SpecList& specs) {
   const ModelSpec& model = specs.model();
   const std::int64_t count = model.experts.count;
   const std::string router = names_of(model).router;
-  specs.matrix(router + ".weight", count, model.hidden);
+  specs.linear(router, {count, model.hidden}, Sharding::kReplicated, model.experts.router.bias,
+               part_bit(WeightPart::kRouter));
   if (const std::int64_t latent = model.experts.latent; latent > 0) {
     specs.matrix(latent_name(true), latent, model.hidden);
     specs.matrix(latent_name(false), model.hidden, latent);
   }
-  if (model.experts.router.bias) specs.vector(router + ".bias", count, InitialValue::kZeros);
 }
 
 ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store,
@@ -61,10 +61,12 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
   };
   // A bias is a matrix with one row, so that it can be sharded by columns like the output of its
   // GEMM.
-  const auto bias = [&](const std::string& name, std::int64_t columns, Sharding sharding) {
+  const auto bias = [&](const std::string& name, std::int64_t columns, Sharding sharding,
+                        std::int64_t parts) {
     ParameterSpec& spec = specs.matrix(name + ".bias", 1, columns, sharding);
     spec.initial = InitialValue::kZeros;
     spec.is_multiplied = false;
+    spec.parts = parts;
   };
   for (std::int64_t i = 0; i < experts; ++i) {
     for (const std::string& name : names.expert_up) {
@@ -72,13 +74,13 @@ ParameterUnit& Experts::add_to(const RankContext& context, ParameterStore& store
                    target_of(names, name));
     }
     specs.linear(name_of(i, names.expert_down), {width, model.ffn_hidden}, Sharding::kColumns,
-                 false, adapter_bit(AdapterTarget::kDown));
+                 false, part_bit(WeightPart::kDown));
   }
   for (std::int64_t i = 0; model.experts.bias && i < experts; ++i) {
     for (const std::string& name : names.expert_up) {
-      bias(name_of(i, name), model.ffn_hidden, Sharding::kColumns);
+      bias(name_of(i, name), model.ffn_hidden, Sharding::kColumns, target_of(names, name));
     }
-    bias(name_of(i, names.expert_down), width, Sharding::kPartial);
+    bias(name_of(i, names.expert_down), width, Sharding::kPartial, part_bit(WeightPart::kDown));
   }
   return store.add_unit(specs.take(), UnitRole::kExperts);
 }

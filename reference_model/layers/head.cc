@@ -20,7 +20,7 @@ std::string final_norm_name(const ModelSpec& model) { return names_of(model).fin
 ParameterUnit& add_final_norm(const RankContext& context, ParameterStore& store) {
   SpecList specs(context, "");
   Norm::specify(final_norm_name(context.model), specs);
-  return store.add_unit(specs.take());
+  return store.add_unit(specs.take_outer());
 }
 
 Tensor allocate_statistic(const RankContext& context, Shape shape, const char* label) {

@@ -29,25 +29,25 @@ void LatentAttention::specify(SpecList& specs) {
   const ModelSpec& model = specs.model();
   const LatentShape& latent = model.attention.latent;
   const std::string self = "self_attn.";
+  constexpr std::int64_t kQuery = part_bit(WeightPart::kQuery);
+  constexpr std::int64_t kKeyValue = part_bit(WeightPart::kKey) | part_bit(WeightPart::kValue);
   if (latent.q_rank > 0) {
-    specs.matrix(self + "q_a_proj.weight", latent.q_rank, model.hidden);
-    specs.matrix(self + "q_b_proj.weight", query_width(model), latent.q_rank, Sharding::kRows);
+    specs.linear(self + "q_a_proj", {latent.q_rank, model.hidden}, Sharding::kReplicated,
+                 has_qkv_bias(model), kQuery);
+    specs.linear(self + "q_b_proj", {query_width(model), latent.q_rank}, Sharding::kRows, false,
+                 kQuery);
     specs.vector(self + "q_a_layernorm.weight", latent.q_rank, InitialValue::kOnes);
-    if (has_qkv_bias(model)) {
-      specs.vector(self + "q_a_proj.bias", latent.q_rank, InitialValue::kZeros);
-    }
   } else {
-    specs.matrix(self + "q_proj.weight", query_width(model), model.hidden, Sharding::kRows);
+    specs.linear(self + "q_proj", {query_width(model), model.hidden}, Sharding::kRows, false,
+                 kQuery);
   }
   const std::int64_t down_rows = latent.kv_rank + latent.rope_dim;
-  specs.matrix(self + "kv_a_proj_with_mqa.weight", down_rows, model.hidden);
-  specs.matrix(self + "kv_b_proj.weight",
-               model.attention.heads * (latent.nope_dim + latent.value_dim), latent.kv_rank,
-               Sharding::kRows);
+  specs.linear(self + "kv_a_proj_with_mqa", {down_rows, model.hidden}, Sharding::kReplicated,
+               has_qkv_bias(model), kKeyValue);
+  specs.linear(self + "kv_b_proj",
+               {model.attention.heads * (latent.nope_dim + latent.value_dim), latent.kv_rank},
+               Sharding::kRows, false, kKeyValue);
   specs.vector(self + "kv_a_layernorm.weight", latent.kv_rank, InitialValue::kOnes);
-  if (has_qkv_bias(model)) {
-    specs.vector(self + "kv_a_proj_with_mqa.bias", down_rows, InitialValue::kZeros);
-  }
 }
 
 LatentAttention::LatentAttention(const RankContext& context, ParameterUnit& unit,

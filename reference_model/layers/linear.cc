@@ -1,5 +1,7 @@
 #include "reference_model/layers/linear.h"
 
+#include <algorithm>
+
 #include "reference_model/parallel/delayed_scales.h"
 #include "reference_model/parallel/weight_gradients.h"
 
@@ -87,6 +89,11 @@ void for_each_columns(const std::vector<Joined>& parts, const Tensor& x, const W
     work(part, columns_of(x, column, part.tensor.rows()));
     column += part.tensor.rows();
   }
+}
+
+bool has_frozen(const std::vector<Parameter*>& weights) {
+  return std::any_of(weights.begin(), weights.end(),
+                     [](const Parameter* weight) { return !weight->is_trained(); });
 }
 
 // Calls work(weight, its columns of y) for each weight.
@@ -211,7 +218,15 @@ void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, 
   for_each_weight(weights, dy, [&](const Parameter& weight, const Matrix& columns) {
     adapter_weight_gradient(context, columns, matrix_of(x), weight, adapters);
   });
-  if (!weights.front()->is_trained()) return;
+  if (has_frozen(weights)) {
+    std::int64_t column = 0;
+    for (Parameter* weight : weights) {
+      const Matrix columns = columns_of(dy, column, weight->weight.rows());
+      linear_weight_gradient(context, columns, matrix_of(x), *weight, label);
+      column += weight->weight.rows();
+    }
+    return;
+  }
   const float beta = common_beta(weights);
   const std::vector<Joined> gradients = joined(weights, &Parameter::gradient);
   for_each_columns(gradients, dy, [&](const Joined& gradient, const Matrix& columns) {
@@ -223,7 +238,7 @@ void side_by_side_weight_gradient(const RankContext& context, const Tensor& dy, 
 Tensor side_by_side_backward(const RankContext& context, const Tensor& dy, const Tensor& x,
                              const std::vector<Parameter*>& weights, AdapterSaved& adapters,
                              const Label& label) {
-  if (!weights.front()->is_trained()) {
+  if (has_frozen(weights)) {
     Tensor dx = side_by_side_input_gradient(context, dy, weights, adapters, label);
     side_by_side_weight_gradient(context, dy, x, weights, adapters, label);
     return dx;

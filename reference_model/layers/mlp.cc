@@ -56,10 +56,10 @@ void ParallelMLP::specify(const MlpShape& shape, SpecList& specs) {
   for (const std::string& name : shape.up) {
     const bool is_gate = shape.up.size() > 1 && &name == &shape.up.front();
     specs.linear(name, {shape.width, hidden}, Sharding::kRows, shape.bias,
-                 adapter_bit(is_gate ? AdapterTarget::kGate : AdapterTarget::kUp));
+                 part_bit(is_gate ? WeightPart::kGate : WeightPart::kUp));
   }
   specs.linear(shape.down, {hidden, shape.width}, Sharding::kColumns, shape.bias,
-               adapter_bit(AdapterTarget::kDown));
+               part_bit(WeightPart::kDown));
 }
 
 ParallelMLP::ParallelMLP(const RankContext& context, ParameterUnit& unit, const MlpShape& shape,

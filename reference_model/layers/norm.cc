@@ -19,7 +19,8 @@ void Norm::specify(const std::string& name, SpecList& specs) {
   const ModelSpec& model = specs.model();
   specs.gain(name + ".weight", model.hidden);
   if (model.norm == NormKind::kLayerNorm && model.norm_bias) {
-    specs.vector(name + ".bias", model.hidden, InitialValue::kZeros).is_norm = true;
+    specs.vector(name + ".bias", model.hidden, InitialValue::kZeros).parts =
+        part_bit(WeightPart::kNorms);
   }
 }
 

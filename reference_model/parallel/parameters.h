@@ -46,10 +46,8 @@ struct ParameterSpec {
   std::int64_t global_rows = 0;  // extent of the first dimension over all ranks, without padding
   // For a matrix: whether a GEMM is the first op that writes its gradient in a micro-batch.
   bool is_multiplied = true;
-  bool is_norm = false;     // weight or bias of a norm
-  bool is_adapter = false;  // a matrix of a low-rank adapter
-  // False: frozen. Set by ParameterStore::add_unit(), from TrainingOptions::finetune.
-  bool is_trained = true;
+  std::int64_t parts = part_bit(WeightPart::kOthers);  // bits of WeightPart
+  bool is_trained = true;                              // set by SpecList::take(); false: frozen
 };
 
 // Names of the two matrices of the adapter of a linear layer: [rank, in] and [out, rank].
@@ -76,7 +74,7 @@ class SpecList {
   void gain(const std::string& name, std::int64_t rows, Sharding sharding = Sharding::kReplicated);
   // Adds `name`.weight and `name`.bias. The bias is sharded if the weight is sharded by rows. Adds
   // the adapter's matrices if the layer is one of the fine-tuning's targets; `targets`: bits of
-  // AdapterTarget.
+  // WeightPart.
   void linear(const std::string& name, const std::pair<std::int64_t, std::int64_t>& extents,
               Sharding sharding, bool has_bias, std::int64_t targets = 0);
   // Adds the adapter's matrices of a layer if the layer is a target.
@@ -85,7 +83,9 @@ class SpecList {
 
   void reserve(std::int64_t tensors) { specs_.reserve(static_cast<std::size_t>(tensors)); }
   bool empty() const { return specs_.empty(); }
-  std::vector<ParameterSpec> take() { return std::move(specs_); }
+  // Return the tensors of a block, or tensors around the blocks.
+  std::vector<ParameterSpec> take();
+  std::vector<ParameterSpec> take_outer();
 
  private:
   const RankContext& context_;
@@ -263,7 +263,6 @@ class ParameterStore {
 
  private:
   ParameterUnit& add_tensors(std::vector<ParameterSpec> specs, UnitRole role);
-  bool is_trained(const ParameterSpec& spec, UnitRole role) const;
   // A gradient share whose reduce-scatter has begun and that is not yet accumulated (ZeRO 2 and 3).
   // `share` is a slice of the unit's whole gradients.
   struct ShareOnItsWay {

@@ -33,17 +33,32 @@ ParameterSpec& SpecList::vector(const std::string& name, std::int64_t rows, Init
 
 void SpecList::gain(const std::string& name, std::int64_t rows, Sharding sharding) {
   const InitialValue initial = model().norm_plus_one ? InitialValue::kZeros : InitialValue::kOnes;
-  vector(name, rows, initial, sharding).is_norm = true;
+  vector(name, rows, initial, sharding).parts = part_bit(WeightPart::kNorms);
+}
+
+std::vector<ParameterSpec> SpecList::take() {
+  for (ParameterSpec& spec : specs_) spec.is_trained = (spec.parts & model().trained) != 0;
+  return std::move(specs_);
+}
+
+std::vector<ParameterSpec> SpecList::take_outer() {
+  for (ParameterSpec& spec : specs_) {
+    const bool is_norm = spec.parts == part_bit(WeightPart::kNorms);
+    spec.parts = part_bit(is_norm ? WeightPart::kOuterNorms : WeightPart::kEmbedding);
+    spec.is_trained = (spec.parts & context_.options.finetune.chosen()) != 0;
+  }
+  return std::move(specs_);
 }
 
 void SpecList::linear(const std::string& name, const std::pair<std::int64_t, std::int64_t>& extents,
                       Sharding sharding, bool has_bias, std::int64_t targets) {
   const auto [rows, cols] = extents;
-  matrix(name + ".weight", rows, cols, sharding);
+  matrix(name + ".weight", rows, cols, sharding).parts = targets;
   adapter(name, extents, sharding, targets);
   if (!has_bias) return;
   vector(name + ".bias", rows, InitialValue::kZeros,
-         sharding == Sharding::kRows ? sharding : Sharding::kReplicated);
+         sharding == Sharding::kRows ? sharding : Sharding::kReplicated)
+      .parts = targets;
 }
 
 // The matrix on the sharded side of the layer is sharded like the layer. The gradient of the other
@@ -51,7 +66,9 @@ void SpecList::linear(const std::string& name, const std::pair<std::int64_t, std
 void SpecList::adapter(const std::string& name,
                        const std::pair<std::int64_t, std::int64_t>& extents, Sharding sharding,
                        std::int64_t targets) {
-  if (!context_.options.finetune.targets_any(targets)) return;
+  constexpr std::int64_t kAdapters = part_bit(WeightPart::kAdapters);
+  const bool has_adapters = (model().trained & kAdapters) != 0;
+  if (!has_adapters || !context_.options.finetune.targets_any(targets)) return;
   const auto [rows, cols] = extents;
   const std::int64_t rank = context_.options.finetune.rank;
   const auto of_side = [&](Sharding side) {
@@ -62,27 +79,20 @@ void SpecList::adapter(const std::string& name,
   ParameterSpec& down = matrix(adapter_down_name(name), rank, cols, of_side(Sharding::kColumns));
   // peft draws from the uniform distribution up to 1 / sqrt(in) (kaiming_uniform_, a = sqrt(5)).
   down.deviation = 1 / std::sqrt(3.0 * static_cast<double>(cols));
-  down.is_adapter = true;
+  down.parts = kAdapters;
   ParameterSpec& up = matrix(adapter_up_name(name), rows, rank, of_side(Sharding::kRows));
   up.initial = InitialValue::kZeros;
-  up.is_adapter = true;
+  up.parts = kAdapters;
 }
 
 std::string adapter_down_name(const std::string& linear) { return linear + ".lora_A.weight"; }
 std::string adapter_up_name(const std::string& linear) { return linear + ".lora_B.weight"; }
 
-bool ParameterStore::is_trained(const ParameterSpec& spec, UnitRole role) const {
-  const Finetune& finetune = context_.options.finetune;
-  if (spec.is_adapter) return true;
-  if (spec.is_norm) return finetune.trains(TrainedPart::kNorms);
-  const bool is_table =
-      role == UnitRole::kWordEmbeddings || role == UnitRole::kRepeatedWordEmbeddings;
-  return is_table ? finetune.trains(TrainedPart::kEmbedding) : !finetune.adapts;
-}
-
 ParameterUnit& ParameterStore::add_unit(std::vector<ParameterSpec> specs, UnitRole role) {
-  if (!context_.options.finetune.adapts) return add_tensors(std::move(specs), role);
-  for (ParameterSpec& spec : specs) spec.is_trained = is_trained(spec, role);
+  const auto is_trained = [](const ParameterSpec& spec) { return spec.is_trained; };
+  if (std::all_of(specs.begin(), specs.end(), is_trained)) {
+    return add_tensors(std::move(specs), role);
+  }
   const auto trained = std::stable_partition(
       specs.begin(), specs.end(), [](const ParameterSpec& spec) { return !spec.is_trained; });
   std::vector<ParameterSpec> others(std::make_move_iterator(trained),

@@ -15,7 +15,7 @@ constexpr Label kReportLoss{ModelPart::kReporting, "loss"};
 ModelChunk::ModelChunk(const RankContext& context, ParameterStore& store, std::int64_t chunk,
                        ParameterUnit* shared_table)
     : store_(store) {
-  const ModelSpec& model = context.model;
+  const ModelSpec model = trained_model(context.model, context.options.finetune);
   const auto& layers = context.plan.stage_layers;
   const auto here = layers.begin() + chunk;
   const std::int64_t first_layer = std::accumulate(layers.begin(), here, std::int64_t{0});

@@ -56,7 +56,7 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
   return Ok{};
 }
 
-// Error if tpsim predicts the adapters of a run, but cannot train them.
+// Error if tpsim predicts the fine-tuning of a run, but cannot train it.
 Status check_finetune(const TrainingRun& run) {
   const Finetune& finetune = run.options.finetune;
   if (!finetune.adapts) return Ok{};
@@ -166,7 +166,7 @@ Result<std::int64_t> start_from(RankModel& model, const TrainingRun& run, const 
   if (is_first && hooks.on_note) tell(state, facts, run.steps, hooks);
   const auto load = [&]() -> Status {
     // Saved states have no frozen weights.
-    if (!run.checkpoint.empty() && (state.step == 0 || run.options.finetune.adapts)) {
+    if (!run.checkpoint.empty() && (state.step == 0 || run.options.finetune.freezes())) {
       TPSIM_TRY(const BlockReader reader, BlockReader::open(run.checkpoint));
       TPSIM_TRY_STATUS(load_weights(model, reader));
     }
@@ -285,7 +285,7 @@ Status train(World& world, Device& device, const TrainingRun& run, const TokenSo
   TPSIM_TRY_STATUS(check_run(world, run, tokens));
   TPSIM_TRY_STATUS(check_finetune(run));
   TPSIM_TRY_STATUS(check_device(device, run.model, run.plan));
-  if (run.options.finetune.adapts && !device.computes_all()) {
+  if (run.options.finetune.freezes() && !device.computes_all()) {
     return Error{ErrorKind::kMissing, "tpsim has no GPU kernels for frozen norms yet",
                  run.model.name, "use the CPU: --device cpu"};
   }

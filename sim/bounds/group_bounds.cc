@@ -168,10 +168,12 @@ const GroupBounds::Fixed& GroupBounds::fixed_of(const Plan& plan) {
     fixed.host += blocks * layers.blocks[kind]->host.value();
   }
   // Tied word embeddings on one stage share one table.
-  const double tables = model.tied_embedding && plan.degrees.pp == 1 ? 1 : 2;
-  fixed.held +=
-      total(layers.embedding->held) + total(layers.head->held) + tables * total(layers.table->held);
-  fixed.host += (layers.embedding->host + layers.head->host + tables * layers.table->host).value();
+  const double heads = model.tied_embedding && plan.degrees.pp == 1 ? 0 : 1;
+  fixed.held += total(layers.embedding->held) + total(layers.head->held) +
+                total(layers.table->held) + heads * total(layers.head_table->held);
+  fixed.host += (layers.embedding->host + layers.head->host + layers.table->host +
+                 heads * layers.head_table->host)
+                    .value();
   return fixed;
 }
 

@@ -70,8 +70,7 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   // pp changes the placement of the tied table's group, and of all groups if pp ranks are placed
   // before dp ranks. pp also changes the size of an owner's broadcast.
   // Owners of whole tensors share the blocks of a stage.
-  const bool placed_by_pp = kind == LayerKind::kWordEmbeddings ||
-                            plan.rank_order == RankOrder::kTpPpDp ||
+  const bool placed_by_pp = kind < LayerKind::kEmbedding || plan.rank_order == RankOrder::kTpPpDp ||
                             has_owners(scenario.stack, key.zero);
   if (placed_by_pp) key.degrees.pp = plan.degrees.pp;
   return key;

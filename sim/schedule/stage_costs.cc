@@ -237,12 +237,17 @@ ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind&
 }
 
 FixedCosts fixed_costs(LayerPricer& pricer, const Plan& plan) {
+  const ModelSpec& model = pricer.scenario().model;
+  const Finetune& finetune = finetune_of(pricer.scenario().stack);
+  const bool is_alike = trains_table(model, finetune, false) == trains_table(model, finetune, true);
+  const LayerKind head_table = is_alike ? LayerKind::kWordEmbeddings : LayerKind::kHeadTable;
   FixedCosts costs{{},
                    &pricer.fixed(LayerKind::kEmbedding, plan),
                    &pricer.fixed(LayerKind::kWordEmbeddings, plan),
+                   &pricer.fixed(head_table, plan),
                    &pricer.fixed(LayerKind::kHead, plan),
                    overwrites_gradients(pricer.scenario().stack.training)};
-  for (std::int64_t kind = 0; kind < block_kind_count(pricer.scenario().model); ++kind) {
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     costs.blocks.push_back(&pricer.fixed(LayerKind::kBlock, plan, kind));
   }
   return costs;
@@ -271,9 +276,9 @@ FixedCost stage_fixed(const FixedCosts& fixed, const ModelSpec& model, const Sta
     // Tied word embeddings: one table if the same stage has embedding and head, else one copy on
     // each of the two stages.
     const bool shared = model.tied_embedding && stage.is_first;
-    if (!shared) add(sum, *fixed.table, 1);
+    if (!shared) add(sum, *fixed.head_table, 1);
     if (fixed.head_overwrites) {
-      sum.end[StepEndPart::kZeroGrad] -= fixed.table->end[StepEndPart::kZeroGrad];
+      sum.end[StepEndPart::kZeroGrad] -= fixed.head_table->end[StepEndPart::kZeroGrad];
     }
   }
   return sum;

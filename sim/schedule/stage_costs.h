@@ -50,7 +50,7 @@ ChunkMemory chunk_memory(LayerPricer& pricer, const Plan& plan, const ChunkKind&
 // Costs per step of the layers of a model.
 struct FixedCosts {
   std::vector<const FixedCost*> blocks;  // by kind of block
-  const FixedCost *embedding = nullptr, *table = nullptr, *head = nullptr;
+  const FixedCost *embedding = nullptr, *table = nullptr, *head_table = nullptr, *head = nullptr;
   bool head_overwrites =
       false;  // the head's GEMM overwrites the table's gradient, so the gradient is not cleared
 };

@@ -9,7 +9,8 @@ namespace {
 
 ProgramPart part_of(LayerKind kind) {
   switch (kind) {
-    case LayerKind::kWordEmbeddings: return ProgramPart::kWordEmbeddings;
+    case LayerKind::kWordEmbeddings:
+    case LayerKind::kHeadTable: return ProgramPart::kWordEmbeddings;
     case LayerKind::kEmbedding: return ProgramPart::kEmbedding;
     case LayerKind::kHead: return ProgramPart::kHead;
     case LayerKind::kBlock: break;

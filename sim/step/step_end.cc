@@ -78,10 +78,11 @@ class StageLayers {
         if (n > 0) return {};
         StepEndCost end = fixed_.head->end;
         const bool shares = pricer_.scenario().model.tied_embedding && chunk.is_first;
-        if (!shares) end += fixed_.table->end;
+        if (!shares) end += fixed_.head_table->end;
         return end;
       }
-      case LayerKind::kWordEmbeddings: break;
+      case LayerKind::kWordEmbeddings:
+      case LayerKind::kHeadTable: break;
     }
     return {};
   }

@@ -161,7 +161,7 @@ TEST_CASE("torchtune's weights have no fp32 copy") {
   const auto tuned = import_text("torchtune.yaml", lora, beside(8));
   REQUIRE(tuned.ok());
   CHECK(tuned->parts.at(StackPart::kFinetune) == static_cast<std::int64_t>(FinetuneMethod::kLora));
-  CHECK(tuned->parts.at(StackPart::kLoraTargets) == kMlpTargets);
+  CHECK(tuned->parts.at(StackPart::kLoraTargets) == kMlpWeights);
 }
 
 TEST_CASE("MLPerf's submissions are variables of the environment") {

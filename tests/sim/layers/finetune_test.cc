@@ -131,9 +131,8 @@ TEST_CASE("embeddings, head and norms can be trained beside adapters") {
   const Scenario scenario = scenario_of(test::small_llama());
   const Plan plan = test::plan_of(scenario.model, {.tp = 1, .pp = 1, .dp = 1}, 4);
   PartValues tables = kLora, norms = kLora;
-  tables[StackPart::kTrainedParts] =
-      trained_bit(TrainedPart::kEmbedding) | trained_bit(TrainedPart::kHead);
-  norms[StackPart::kTrainedParts] = trained_bit(TrainedPart::kNorms);
+  tables[StackPart::kTrainedParts] = part_bit(WeightPart::kEmbedding) | part_bit(WeightPart::kHead);
+  norms[StackPart::kTrainedParts] = part_bit(WeightPart::kNorms);
   const double least = bytes(with(scenario, plan, kLora), kState);
   const auto table = static_cast<double>(scenario.model.vocab * scenario.model.hidden);
   const double copies = scenario.model.tied_embedding ? 1 : 2;
