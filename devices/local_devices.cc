@@ -53,7 +53,7 @@ Status check_runs_on(const Plan& plan, std::string_view device) {
     return app::field_error(setting, text + " can be predicted, but tpsim cannot execute it",
                             "tpsim executes fp8, fp8-current, fp8-block and mxfp8");
   }
-  if (plan.offload == Offload::kNone || device != "cuda") return Ok{};
+  if (!offloads_optimizer(plan) || device != "cuda") return Ok{};
   return app::field_error(Setting::kOffload, "an offloaded optimizer runs on the CPU device only",
                           "use --device cpu, or --offload none");
 }

@@ -77,7 +77,7 @@ TermText optimizer_text(const Scenario& s, const Plan& plan) {
   const std::string shares =
       fmt::format("ZeRO {} over dp = {}{}", plan.zero, plan.degrees.dp,
                   plan.degrees.cp > 1 ? fmt::format(" x cp = {}", plan.degrees.cp) : "");
-  if (plan.offload == Offload::kNone) {
+  if (!offloads_optimizer(plan)) {
     const char* cleared = overwrites_gradients(s.stack.training)
                               ? "zeroing the gradients that no GEMM overwrites"
                               : "zeroing the gradients";

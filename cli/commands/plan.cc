@@ -72,7 +72,7 @@ const char* offload_text(const SearchResult& found) {
       return " The optimizer is offloaded because no plan fits without it.";
     case OffloadSearch::kSurely: break;
   }
-  if (found.plans.front().plan.offload == Offload::kOptimizer) {
+  if (offloads_optimizer(found.plans.front().plan)) {
     return " The optimizer is offloaded because even the slow end of its interval, with the "
            "software "
            "as assumed, is better than the best plan without.";

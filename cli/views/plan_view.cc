@@ -217,15 +217,14 @@ void write_plan(TextReport& out, const Plan& plan, const std::set<Setting>& left
                         plan.fp8_param_gather ? " and weights" : "");
   out.prose_row(
       "kernels",
-      fmt::format("{} recompute{}, {} attention{}, sequence parallel {}{}, {}{}, gradients {}{}",
-                  plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute),
-                  mark(Setting::kRecompute), name_of(plan.attention), mark(Setting::kAttention),
-                  plan.sequence_parallel ? "on" : "off",
-                  plan.degrees.tp > 1 ? mark(Setting::kSequenceParallel) : "", name_of(plan.dtype),
-                  precision, name_of(plan.gradient_dtype),
-                  plan.offload == Offload::kNone
-                      ? ""
-                      : fmt::format(", {} offload", name_of(plan.offload))));
+      fmt::format(
+          "{} recompute{}, {} attention{}, sequence parallel {}{}, {}{}, gradients {}{}",
+          plan.recompute == Recompute::kNone ? "no" : text_of(plan, Setting::kRecompute),
+          mark(Setting::kRecompute), name_of(plan.attention), mark(Setting::kAttention),
+          plan.sequence_parallel ? "on" : "off",
+          plan.degrees.tp > 1 ? mark(Setting::kSequenceParallel) : "", name_of(plan.dtype),
+          precision, name_of(plan.gradient_dtype),
+          !offloads_optimizer(plan) ? "" : fmt::format(", {} offload", name_of(plan.offload))));
   if (plan.rank_order != RankOrder::kTpDpPp) {
     out.row("ranks", "order tp-pp-dp: pipeline stages vary faster than data-parallel ranks");
   }
@@ -254,7 +253,7 @@ void write_prediction(TextReport& out, const Prediction& predicted, const Profil
   write_conventions(out, predicted);
   write_used_memory(out, predicted);
   if (predicted.host_memory > Bytes()) {
-    out.row("host", "{} of {} GiB host memory per node for the offloaded optimizer",
+    out.row("host", "{} of {} GiB host memory per node for offloaded state",
             gib_text(predicted.host_memory), gib_text(predicted.host_capacity));
   }
   const Sources& sources = predicted.sources;

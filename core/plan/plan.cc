@@ -36,7 +36,9 @@ bool folds_experts(const Plan& plan) {
   return plan.degrees.ep > 1 || expert_tensor_ranks(plan) != plan.degrees.tp;
 }
 
-bool has_replicas(const Plan& plan) { return data_ranks(plan) > 1 || expert_data_ranks(plan) > 1; }
+bool has_replicas(const Plan& plan) {
+  return data_ranks(plan) > 1 || expert_data_ranks(plan) > 1 || offloads_weights(plan);
+}
 
 std::int64_t micro_batches(const Plan& plan) {
   return plan.global_batch / (plan.degrees.dp * plan.micro_batch);

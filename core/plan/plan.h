@@ -42,10 +42,12 @@ template <>
 inline constexpr auto kEnumNames<ScheduleKind> = words<4>("gpipe 1f1b interleaved zb-h1");
 
 // State kept in host memory. kOptimizer: the optimizer state, which the CPU updates (Ren et al.
-// 2021, ZeRO-Offload); gradients are copied to the host and updated weights back.
-enum class Offload : std::uint8_t { kNone, kOptimizer };
+// 2021, ZeRO-Offload); gradients are copied to the host and updated weights back. kParameters: also
+// the shards of weights and gradients with ZeRO 3 (Rajbhandari et al. 2021, ZeRO-Infinity; FSDP's
+// CPU offload). A layer's shard is copied to the GPU before each gather.
+enum class Offload : std::uint8_t { kNone, kOptimizer, kParameters };
 template <>
-inline constexpr auto kEnumNames<Offload> = words<2>("none optimizer");
+inline constexpr auto kEnumNames<Offload> = words<3>("none optimizer parameters");
 
 // Recipe by which GEMM operands of the blocks' linear layers are quantized, as in Transformer
 // Engine. Scales are per tensor, from the amax of earlier steps (kFp8) or of the tensor itself
@@ -89,6 +91,9 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
+inline bool offloads_optimizer(const Plan& plan) { return plan.offload != Offload::kNone; }
+inline bool offloads_weights(const Plan& plan) { return plan.offload == Offload::kParameters; }
+
 // Dtype of the operands of the linear layers' GEMMs.
 DType product_dtype(const Plan& plan);
 
@@ -105,7 +110,8 @@ std::int64_t expert_tensor_ranks(const Plan& plan);
 std::int64_t expert_data_ranks(const Plan& plan);
 // Whether experts use other rank groups than the rest of a block (parallel folding).
 bool folds_experts(const Plan& plan);
-// Whether some weights are replicated on several ranks, so that ZeRO can shard their state.
+// Whether ZeRO shards state: some weights are replicated on several ranks, or shards are in host
+// memory.
 bool has_replicas(const Plan& plan);
 // Micro-batches per data-parallel rank and step.
 std::int64_t micro_batches(const Plan& plan);

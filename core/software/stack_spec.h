@@ -70,7 +70,8 @@ inline bool holds_whole_gradients(const Plan& plan, const TrainingOptions& optio
   const bool every =
       options.gradient_sync == GradientSync::kEveryMicroBatch ||
       (options.gradient_sync == GradientSync::kLastInPipeline && plan.degrees.pp == 1);
-  return !every && plan.zero >= 2 && has_replicas(plan) && micro_batches(plan) > 1;
+  return !every && plan.zero >= 2 && has_replicas(plan) && !offloads_weights(plan) &&
+         micro_batches(plan) > 1;
 }
 inline DType whole_gradient_dtype(const Plan& plan, const TrainingOptions& options) {
   const bool as_computed = holds_whole_gradients(plan, options) &&

@@ -67,6 +67,16 @@ OffloadTarget offload_target(const JsonValue& zero, std::string_view key) {
   return {*name == "cpu" || *name == "none", *name == "cpu"};
 }
 
+}  // namespace
+
+// DeepSpeed ignores offload_param below stage 3 (runtime/zero/config.py).
+Offload offload_of(std::int64_t stage, bool of_optimizer, bool of_weights) {
+  if (!of_optimizer) return Offload::kNone;
+  return of_weights && stage == 3 ? Offload::kParameters : Offload::kOptimizer;
+}
+
+namespace {
+
 Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig& config,
                  LeftSettings& left) {
   TPSIM_TRY_STATUS(check_keys(zero, kZeroSection, file, left));
@@ -89,13 +99,16 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
     return bad_input("zero_optimization.offload_optimizer.device must be cpu or none",
                      path_of(file), "tpsim models offload to host memory only");
   }
-  config.offloads = optimizer.to_host;
   const JsonValue* old = zero.find("cpu_offload");
-  if (old != nullptr && old->as<bool>() != nullptr) config.offloads |= *old->as<bool>();
+  const bool is_old = old != nullptr && old->as<bool>() != nullptr && *old->as<bool>();
   const OffloadTarget weights = offload_target(zero, "offload_param");
-  if (!weights.known || weights.to_host) {
+  const bool offloads = optimizer.to_host || is_old;
+  config.offload = offload_of(config.stage, offloads, weights.to_host);
+  if (!weights.known || (weights.to_host && !offloads && config.stage == 3)) {
     left.refuse("zero_optimization.offload_param", "offload_param",
-                "tpsim models weights on the GPU only: offload just the optimizer", path_of(file));
+                "tpsim models weights in host memory with the optimizer on the CPU only: set "
+                "offload_optimizer and offload_param to device cpu",
+                path_of(file));
   }
   return Ok{};
 }
@@ -210,13 +223,13 @@ void read_engine(LaunchOptionReader& in, const DeepSpeedConfig& config, bool pip
                  Plan& plan) {
   in.drop("--deepspeed-config");
   if (in.has("--zero-stage")) in.expect("--zero-stage", config.stage);
-  if (in.flag("--cpu-optimizer") != config.offloads) {
+  if (in.flag("--cpu-optimizer") != (config.offload != Offload::kNone)) {
     in.fail("give both --cpu-optimizer and offload_optimizer in DeepSpeed's JSON, or neither");
   }
   plan.zero = static_cast<int>(config.stage);
   if (config.gradients) plan.gradient_dtype = *config.gradients;
   if (plan.dtype == DType::kBFloat16 && plan.zero == 0 && pipelines) plan.zero = 1;
-  plan.offload = config.offloads ? Offload::kOptimizer : Offload::kNone;
+  plan.offload = config.offload;
   const std::int64_t accumulated = config.micro_batch * config.accumulation * plan.degrees.dp;
   const std::int64_t whole = config.train_batch >= 1 ? config.train_batch : accumulated;
   if (whole != plan.global_batch || config.micro_batch != plan.micro_batch) {

@@ -32,16 +32,19 @@ struct DeepSpeedConfig {
   bool bf16 = false;
   bool fp16 = false;
   bool precision_is_auto = false;
-  bool bf16_masters = false;         // weights and gradients of the optimizer are in bf16
-  bool bf16_states = false;          // Adam's moments are in bf16
-  std::optional<DType> autocast;     // weights are in fp32, and GEMMs in this dtype
-  std::optional<DType> gradients;    // dtype of accumulation; empty: implied by precision
-  std::optional<DType> reduced;      // dtype of reduction; empty: that of the weights
-  std::optional<bool> overlaps;      // whether reductions of ZeRO overlap with backward
-  bool lacks_prefetch = false;       // whether ZeRO 3 gathers weights when they are needed
-  bool offloads = false;             // whether the optimizer state is in host memory
+  bool bf16_masters = false;       // weights and gradients of the optimizer are in bf16
+  bool bf16_states = false;        // Adam's moments are in bf16
+  std::optional<DType> autocast;   // weights are in fp32, and GEMMs in this dtype
+  std::optional<DType> gradients;  // dtype of accumulation; empty: implied by precision
+  std::optional<DType> reduced;    // dtype of reduction; empty: that of the weights
+  std::optional<bool> overlaps;    // whether reductions of ZeRO overlap with backward
+  bool lacks_prefetch = false;     // whether ZeRO 3 gathers weights when they are needed
+  Offload offload = Offload::kNone;
   std::vector<std::string> outside;  // keys that do not affect a plan
 };
+
+// Returns the offload of a ZeRO stage whose optimizer, and weights, are in host memory.
+Offload offload_of(std::int64_t stage, bool of_optimizer, bool of_weights);
 
 // Parses the JSON. Unknown keys, and keys that tpsim cannot express, are added to `left`.
 Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettings& left);

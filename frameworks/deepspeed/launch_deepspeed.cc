@@ -165,7 +165,7 @@ Result<LaunchOptions> deepspeed_settings(const PlanFile& file) {
   out.add("--deepspeed");
   out.add("--deepspeed_config", "ds_config.json");
   out.add("--zero-stage", stage_of(plan));
-  if (plan.offload == Offload::kOptimizer) out.add("--cpu-optimizer");
+  if (offloads_optimizer(plan)) out.add("--cpu-optimizer");
   for (const PartSwitch& one : kPartSwitches) {
     const auto asked = file.parts.find(one.part);
     const bool is_required = one.option == kNoGeluFusion && is_gated(file.model.mlp);
@@ -188,7 +188,7 @@ PartValues take_deepspeed_parts(std::vector<LaunchOption>& options) {
 std::string deepspeed_json(const PlanFile& file) {
   const Plan& plan = file.plan;
   JsonValue zero = json_object({{"stage", stage_of(plan)}});
-  if (plan.offload == Offload::kOptimizer) {
+  if (offloads_optimizer(plan)) {
     zero.set("offload_optimizer", json_object({{"device", "cpu"}, {"pin_memory", true}}));
   }
   JsonValue json = json_object({

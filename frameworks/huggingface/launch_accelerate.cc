@@ -33,11 +33,11 @@ std::string fsdp_text(const PlanFile& file, const LaunchSize& size) {
       "fsdp_config:\n"
       "  fsdp_activation_checkpointing: {}\n"
       "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n"
-      "  fsdp_offload_params: false\n"
+      "  fsdp_offload_params: {}\n"
       "  fsdp_reshard_after_forward: {}\n"
       "  fsdp_state_dict_type: SHARDED_STATE_DICT\n"
       "  fsdp_version: 2\n",
-      plan.recompute == Recompute::kFull, plan.zero == 3);
+      plan.recompute == Recompute::kFull, offloads_weights(plan), plan.zero == 3);
   if (shards == plan.degrees.dp) return text;
   return text + fmt::format(
                     "parallelism_config:\n"

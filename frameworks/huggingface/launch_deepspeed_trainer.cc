@@ -16,9 +16,10 @@ JsonValue zero_section(const Plan& plan, const TrainingOptions& training) {
   JsonValue zero = json_object({{"stage", plan.zero}});
   if (plan.zero == 0) return zero;
   zero.set("overlap_comm", training.overlap_gradient_reduction);
-  if (plan.offload != Offload::kNone) {
+  if (offloads_optimizer(plan)) {
     zero.set("offload_optimizer", json_object({{"device", "cpu"}}));
   }
+  if (offloads_weights(plan)) zero.set("offload_param", json_object({{"device", "cpu"}}));
   if (plan.zero == 3 && !training.overlap_parameter_gather) zero.set(kPrefetchKey, 0);
   return zero;
 }
@@ -46,7 +47,7 @@ Status check_masters(const Plan& plan, const SoftwareParts& parts) {
   const bool lacks_copy = parts.master_weights == MasterWeights::kNone;
   const bool is_narrow = parts.optimizer_dtype == DType::kBFloat16;
   const bool runs = plan.dtype == DType::kBFloat16 && plan.gradient_dtype == DType::kBFloat16 &&
-                    plan.zero > 0 && plan.offload == Offload::kNone;
+                    plan.zero > 0 && !offloads_optimizer(plan);
   if (lacks_copy == is_narrow && (!lacks_copy || runs)) return Ok{};
   return cannot_express(
       LaunchStack::kDeepSpeed,

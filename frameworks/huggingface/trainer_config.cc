@@ -11,6 +11,7 @@
 #include "core/base/text.h"
 #include "formats/settings_text.h"
 #include "frameworks/huggingface/adapter_settings.h"
+#include "frameworks/huggingface/frozen_weights.h"
 #include "frameworks/huggingface/trainer_keys.h"
 #include "frameworks/huggingface/trainer_sharding.h"
 #include "frameworks/launch/config_files.h"
@@ -19,9 +20,6 @@
 namespace tpsim {
 namespace {
 
-constexpr const char* kNoOffload =
-    "tpsim models weights on the GPU only; offload only the optimizer with "
-    "offload_optimizer_device: cpu";
 constexpr const char* kWholeBits =
     "tpsim models weights of 16 or 32 bits; with --set NAME=null the setting is ignored, and the "
     "predicted memory is an upper bound";
@@ -271,7 +269,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   DeepSpeedConfig config;
   leave_out_unused_adapter(in, result.outside);
   read_adapters(in, result);
-  leave_out_frozen_encoders(in, result);
+  const FrozenWeights frozen = read_frozen_weights(in);
   leave_out_overrides(in, result.outside);
   note_empty_cache(in, result);
   const std::span<const LeftOver> rows = fact_table("trainer").left;
@@ -290,6 +288,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   read_trainer_kernels(in, result);
   OpenQuestions open;
   result.model = trainer_model(in, inputs, open);
+  Status frozen_status = freeze_weights(frozen, result);
   read_lengths(in, inputs.keeps_seq, result);
   if (plan.attention == AttentionKind::kFlash && result.model.attention_dropout > 0) {
     result.model.attention_dropout = 0;
@@ -323,6 +322,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   Status settled = settle_left(in, file, rows, result.outside, *inputs.left);
   TPSIM_TRY_STATUS(open.status());
   TPSIM_TRY_STATUS(std::move(settled));
+  TPSIM_TRY_STATUS(std::move(frozen_status));
   TPSIM_TRY_STATUS(split_model(split, 0, result));
   TPSIM_TRY_STATUS(validate(plan, result.model));
   return result;

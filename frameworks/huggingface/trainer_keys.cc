@@ -113,25 +113,4 @@ void note_empty_cache(FlatReader& in, ImportedPlan& result) {
       "longer than predicted, and reserves less memory");
 }
 
-void leave_out_frozen_encoders(FlatReader& in, ImportedPlan& result) {
-  bool has_layers = false, has_head = false;
-  for (const FlatSetting& one : in.all()) {
-    if (!one.key.starts_with("unfrozen_parameters.")) continue;
-    std::string name = one.value;
-    std::erase_if(name, [](char c) { return c == '^' || c == '$' || c == '\\'; });
-    if (name.ends_with(".*")) name.resize(name.size() - 2);
-    const bool is_layers = matches_any(name, "model model.language_model language_model");
-    const bool is_head = matches_any(name, "lm_head language_model.lm_head");
-    if (!is_layers && !is_head) return;
-    has_layers |= is_layers;
-    has_head |= is_head;
-  }
-  if (!has_layers || !has_head) return;
-  std::erase_if(in.left(),
-                [](const FlatSetting& one) { return one.key.starts_with("unfrozen_parameters."); });
-  result.notes.emplace_back(
-      "unfrozen_parameters: all weights of the language model are trained; frozen encoders are "
-      "not predicted");
-}
-
 }  // namespace tpsim

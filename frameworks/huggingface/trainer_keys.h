@@ -25,9 +25,6 @@ std::vector<FlatSetting> with_flat_values(std::vector<FlatSetting> settings);
 // Reads the optimizer (transformers/training_args.py, OptimizerNames; trainer.py:1440). Call after
 // the dtype of moments is read: some optimizers have their own format.
 void read_trainer_optimizer(FlatReader& in, ImportedPlan& result);
-// Removes axolotl's unfrozen_parameters if they are the whole language model of a model with
-// encoders.
-void leave_out_frozen_encoders(FlatReader& in, ImportedPlan& result);
 // Removes overrides of the model's configuration that do not change its cost: "rope_theta=1e6".
 void leave_out_overrides(FlatReader& in, std::vector<std::string>& outside);
 // Adds a note if the allocator's cache is emptied between steps.

@@ -19,8 +19,8 @@ void read_strategy(FlatReader& in, const std::string& word, ImportedPlan& result
   const std::string name = in_capitals(word);
   if (name == "AUTO_WRAP" || name.empty()) return;
   if (name == "OFFLOAD") {
-    return in.fail("fsdp offload changes the plan and is not modelled",
-                   "tpsim models weights on the GPU only");
+    result.plan.offload = Offload::kParameters;
+    return;
   }
   if (name == "FULL_SHARD" || name == "1") {
     result.plan.zero = 3;
@@ -55,6 +55,10 @@ void read_fsdp(FlatReader& in, bool asked, ImportedPlan& result) {
     result.plan.zero = *reshards == "true" ? 3 : 2;
   } else if (reshards) {
     read_strategy(in, *reshards, result);
+  }
+  if (any_flag(in, {"fsdp_config.fsdp_offload_params", "fsdp_config.offload_params",
+                    "fsdp_config.cpu_offload", "fsdp_offload_params"})) {
+    result.plan.offload = Offload::kParameters;
   }
   if (any_flag(in, {"fsdp_config.fsdp_activation_checkpointing",
                     "fsdp_config.activation_checkpointing"})) {
@@ -180,16 +184,24 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
     if (own) in.left().clear();
   } else if (stage >= 0) {
     config.stage = stage;
-    config.offloads = device == "cpu";
-    if (device != "cpu" && device != "none") {
-      in.fail(fmt::format("offload_optimizer_device is {}; it must be cpu or none", device));
+    const std::string weights = in.text("deepspeed_config.offload_param_device").value_or("none");
+    config.offload = offload_of(stage, device == "cpu", weights == "cpu");
+    for (const auto& [key, place] : {std::pair{"offload_optimizer_device", device},
+                                     std::pair{"offload_param_device", weights}}) {
+      if (place == "cpu" || place == "none") continue;
+      in.fail(fmt::format("{} is {}; it must be cpu or none", key, place));
+    }
+    if (weights == "cpu" && device != "cpu" && stage == 3) {
+      in.fail("offload_param_device is cpu, but offload_optimizer_device is not",
+              "tpsim models weights in host memory with the optimizer on the CPU only: set both "
+              "to cpu");
     }
   } else {
     return Ok{};
   }
   result.stack = "deepspeed-zero3";
   result.plan.zero = static_cast<int>(config.stage);
-  result.plan.offload = config.offloads ? Offload::kOptimizer : Offload::kNone;
+  result.plan.offload = config.offload;
   result.plan.degrees.tp = config.tensor_ranks;
   if (config.overlaps)
     result.parts[StackPart::kOverlapGradientReduction] = *config.overlaps ? 1 : 0;

@@ -51,7 +51,7 @@ void add_stages(LaunchStack stack, const ModelSpec& model, const Plan& plan, Lau
 
 void add_sharding(const Plan& plan, LaunchOptions& out) {
   if (plan.zero == 1) out.add("--use-distributed-optimizer");
-  if (plan.offload == Offload::kOptimizer) {  // source: core/optimizer/cpu_offloading/README.md
+  if (offloads_optimizer(plan)) {  // source: core/optimizer/cpu_offloading/README.md
     out.add("--optimizer-cpu-offload");
     out.add("--optimizer-offload-fraction", "1.0");
     out.add("--use-precision-aware-optimizer");

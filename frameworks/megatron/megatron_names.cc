@@ -127,7 +127,7 @@ void add_moments(const PlanFile& file, LaunchOptions& out) {
   const bool narrow =
       asked != file.parts.end() && asked->second == static_cast<std::int64_t>(DType::kBFloat16);
   if (!narrow || file.plan.zero != 1) return;
-  if (file.plan.offload == Offload::kNone) out.add("--use-precision-aware-optimizer");
+  if (!offloads_optimizer(file.plan)) out.add("--use-precision-aware-optimizer");
   out.add("--exp-avg-dtype", std::string("bf16"));
   out.add("--exp-avg-sq-dtype", std::string("bf16"));
 }

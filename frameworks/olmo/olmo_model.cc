@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/base/text.h"
+#include "frameworks/launch/trained_weights.h"
 #include "frameworks/olmo/olmo_values.h"
 
 namespace tpsim {
@@ -258,6 +259,34 @@ class OlmoBlocks {
 
 }  // namespace
 
+namespace {
+
+// Whether the text matches a pattern with stars (fnmatch).
+bool matches_glob(std::string_view text, std::string_view glob) {
+  if (glob.empty()) return text.empty();
+  if (glob[0] == '*' && matches_glob(text, glob.substr(1))) return true;
+  if (text.empty() || (glob[0] != '*' && glob[0] != text[0])) return false;
+  return matches_glob(text.substr(1), glob[0] == '*' ? glob : glob.substr(1));
+}
+
+Status freeze(OlmoValues& values, OlmoModel& read) {
+  constexpr const char* kKey = "model.freeze_params";
+  const std::vector<std::string> frozen = values.list(kKey);
+  if (frozen.empty()) return Ok{};
+  for (const std::string& glob : frozen) {
+    if (glob.find_first_of("[?") == std::string::npos) continue;
+    return bad_input(fmt::format("{} has the pattern '{}'", kKey, glob), "",
+                     "tpsim reads patterns with stars only, such as blocks.*.attention.*");
+  }
+  const auto match = [&](std::string_view name) {
+    return std::any_of(frozen.begin(), frozen.end(),
+                       [&](const std::string& glob) { return matches_glob(name, glob); });
+  };
+  return train_named_weights(read.model, read.parts, {kKey, match, true});
+}
+
+}  // namespace
+
 Result<OlmoModel> olmo_model(OlmoValues& values, std::int64_t seq) {
   OlmoModel read;
   ModelSpec& model = read.model;
@@ -279,10 +308,8 @@ Result<OlmoModel> olmo_model(OlmoValues& values, std::int64_t seq) {
   if (values.text("model.name") == "normalized") {
     values.refuse("model.name", "nGPT is not modelled");
   }
-  if (values.has_prefix("model.freeze_params.")) {
-    values.refuse("model.freeze_params.0", kAllWeights);
-  }
   OlmoBlocks(values, read).take(model.layers);
+  TPSIM_TRY_STATUS(freeze(values, read));
   TPSIM_TRY_STATUS(validate(model));
   return read;
 }

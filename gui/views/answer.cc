@@ -164,7 +164,7 @@ std::string setup_text(const Views& views, const PlanView& view) {
   if (!views.names.parts.empty()) text += " with " + to_string(views.names.parts);
   if (view.predicted.host_memory > Bytes()) {
     text +=
-        fmt::format("; {} of {} GiB host memory per node for the offloaded optimizer",
+        fmt::format("; {} of {} GiB host memory per node for offloaded state",
                     gib_text(view.predicted.host_memory), gib_text(view.predicted.host_capacity));
   }
   return text + ".";

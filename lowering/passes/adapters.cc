@@ -25,6 +25,7 @@ void narrow_gathers(LoweredLayer& layer, double ratio) {
   };
   for (LoweredCollective& record : layer.collectives) {
     if (record.label.text == std::string_view(kGatherOfFrozen)) record.bytes = scaled(record.bytes);
+    if (record.label.text == std::string_view(kUploadFrozen)) record.copied *= ratio;
   }
   for (LoweredAllocation& made : layer.allocations) {
     if (holds_frozen_weights(made)) made.bytes = scaled(made.bytes);

@@ -5,7 +5,7 @@
 namespace tpsim {
 namespace {
 
-constexpr std::array<LoweringPass, 18> kPasses = {{
+constexpr std::array<LoweringPass, 19> kPasses = {{
     {"attention_heads",
      "GEMMs of heads that share keys are one batched GEMM",
      {.bytes = true},
@@ -14,6 +14,10 @@ constexpr std::array<LoweringPass, 18> kPasses = {{
      "tokens reach the experts' ranks as the dispatcher sends them",
      {.flops = true, .bytes = true, .sent = true, .memory = true},
      dispatch_tokens},
+    {"host_shards",
+     "copies of shards in host memory run on copy engines",
+     {.bytes = true},
+     copy_host_shards},
     {"sharded_weights",
      "weights are gathered module by module",
      {.bytes = true, .sent = true, .memory = true},

@@ -86,6 +86,7 @@ bool holds_frozen_weights(const LoweredAllocation& made);
 // The passes over a layer.
 void merge_attention_heads(LoweredLayer& layer, const LayerInputs& inputs);
 void dispatch_tokens(LoweredLayer& layer, const LayerInputs& inputs);
+void copy_host_shards(LoweredLayer& layer, const LayerInputs& inputs);
 void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs);
 // Part of gather_sharded_weights(): frozen weights of few bits are gathered as stored.
 void narrow_frozen_gathers(LoweredLayer& layer, const LayerInputs& inputs);

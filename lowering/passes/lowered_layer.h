@@ -55,6 +55,8 @@ inline constexpr auto kEnumNames<Mover> = words<2>("processors copy_engine");
 // Calls of one collective. `bytes` are those of one call.
 struct LoweredCollective : CollectiveRecord {
   double calls = 1;
+  // Instead of a collective: bytes of a copy over the host link, or of passes over host memory.
+  double copied = 0, passed = 0;
   double load = 1;     // tokens of the busiest rank over the mean
   Seconds issue = {};  // host time of all calls
   Mover mover = Mover::kProcessors;

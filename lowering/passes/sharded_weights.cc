@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/program/op_dims.h"
 #include "lowering/passes/lower.h"
 #include "lowering/passes/quantization.h"
 #include "lowering/passes/shard_groups.h"
 #include "lowering/passes/step_habits.h"
+#include "reference_model/parallel/parameters.h"
 
 namespace tpsim {
 namespace {
@@ -138,6 +140,36 @@ void keep_units(LoweredLayer& layer, const LayerInputs& inputs, GatheredUnits un
 }
 
 }  // namespace
+
+// Copies overlap like the collectives of the same shards: torch/distributed/fsdp/_fully_shard/
+// _fsdp_param_group.py copies on a stream of its own, partition_parameters.py of DeepSpeed before
+// the gather. FSDP copies its fp32 shards.
+void copy_host_shards(LoweredLayer& layer, const LayerInputs& inputs) {
+  const Plan& plan = inputs.plan;
+  if (!offloads_weights(plan) || !inputs.scenario.profile.device.asynchronous) return;
+  const bool is_wide = keeps_fp32_weights_alone(inputs.scenario.stack, plan.dtype);
+  const auto bytes_of = [](DType dtype) { return static_cast<double>(size_of(dtype)); };
+  for (const Phase phase : {Phase::kForward, Phase::kBackward}) {
+    rewrite(layer, phase, [&](const LoweredEvent& event, std::vector<LoweredEvent>& events) {
+      const LoweredOp* const op = event.kind == Kind::kOp ? &layer.ops[event.index] : nullptr;
+      const std::string_view label = op == nullptr ? "" : op->label.text;
+      const bool uploads = label == kUploadWeights || label == kUploadFrozen;
+      const bool stores = label == kStoreGradients;
+      if (!uploads && !stores && label != kAddGradients) return events.push_back(event);
+      LoweredCollective copy;
+      copy.kind = uploads ? CollectiveKind::kAllGather : CollectiveKind::kReduceScatter;
+      copy.group = GroupKind::kData;
+      copy.label = op->label;
+      copy.mover = Mover::kCopyEngine;
+      const DType stored = is_wide ? DType::kFloat32 : plan.dtype;
+      const double elements = op->repeats * product_of(op->key, ElementDim::kElements);
+      if (uploads) copy.copied = elements * bytes_of(stored);
+      if (stores) copy.copied = elements * bytes_of(plan.gradient_dtype);
+      if (label == kAddGradients) copy.passed = op->repeats * op->bytes;
+      events.push_back(added(layer, copy));
+    });
+  }
+}
 
 void gather_sharded_weights(LoweredLayer& layer, const LayerInputs& inputs) {
   const StackSpec& stack = inputs.scenario.stack;

@@ -10,6 +10,7 @@
 #include "lowering/passes/shard_groups.h"
 #include "lowering/passes/step_habits.h"
 #include "lowering/passes/unfused_kernels.h"
+#include "reference_model/parallel/parameters.h"
 
 namespace tpsim {
 namespace {
@@ -81,13 +82,21 @@ double state_traffic(const OpRecord& op, double kept, const StackSpec& stack) {
 
 // Sets the moments to the stack's dtype or the optimizer's format, for any dtype of the weights
 // (Transformer Engine's FusedAdam, exp_avg_dtype). Removes the fp32 copy of the weights if the
-// stack has none. An offloaded optimizer keeps all three in fp32.
+// stack has none. An offloaded optimizer keeps all three in fp32. Of shards in host memory, one
+// copy exists if the stack keeps fp32 weights alone.
 void narrow_optimizer_state(LoweredLayer& layer, const StepEndInputs& inputs) {
   const SoftwareParts& parts = inputs.scenario.stack.parts;
   const bool has_copy = parts.master_weights != MasterWeights::kNone;
   const double of_moment = moments_of(layer, inputs.scenario) /
                            static_cast<double>(row_of(OptimizerKind::kAdamW).moments);
+  const DType dtype = inputs.plan.dtype;
   for (LoweredAllocation& state : layer.allocations) {
+    if (state.category == MemoryCategory::kHost && offloads_weights(inputs.plan)) {
+      const bool is_master = state.role == AllocationRole::kMasterWeights;
+      const bool is_copy = state.label == std::string_view(kWeightShare) &&
+                           keeps_fp32_weights_alone(inputs.scenario.stack, dtype);
+      if (is_copy || (is_master && !has_copy)) state.bytes = 0;
+    }
     if (state.category != MemoryCategory::kOptimizer) continue;
     if (state.role == AllocationRole::kMasterWeights) {
       if (!has_copy) state.bytes = 0;

@@ -61,7 +61,7 @@ StepHabits step_habits(const StackSpec& stack, const Plan& plan) {
   if (whole_backward) habits.narrow_gradients = 0.5;
   habits.separate_pools = habits.frees_gradients && plan.zero >= 2 && has_replicas(plan);
   const OptimizerKind optimizer = stack.training.optimizer_kind;
-  if (stack.parts.optimizer_kernel == KernelFusion::kTorch && plan.offload == Offload::kNone &&
+  if (stack.parts.optimizer_kernel == KernelFusion::kTorch && !offloads_optimizer(plan) &&
       row_of(optimizer).unfused.launches > 0 && keeps(optimizer, StateTensor::kVariance)) {
     const auto moment = static_cast<double>(size_of(stack.parts.optimizer_dtype));
     habits.optimizer_copy = moment / state_bytes(optimizer, stack.parts, plan.dtype);

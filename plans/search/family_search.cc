@@ -228,7 +228,7 @@ void FamilySearch::consider_plans(const PlanGroup& group, std::uint32_t arrangem
 }
 
 void FamilySearch::consider(const Plan& plan, const StageCut& cut) {
-  if (plan.offload == Offload::kOptimizer && !bounds_.fits_hosts(plan, cut)) {
+  if (offloads_optimizer(plan) && !bounds_.fits_hosts(plan, cut)) {
     found_.over_host += plans_.plans_of(plan, cut);
     return;
   }

@@ -25,7 +25,7 @@ class MissSearch {
 
  private:
   bool may_fit_hosts(const Plan& plan) {
-    return plan.offload != Offload::kOptimizer || groups_.may_fit_hosts(plan);
+    return !offloads_optimizer(plan) || groups_.may_fit_hosts(plan);
   }
 
   // Returns the lowest peak in the group with the lowest bound; infinite if it has no valid plan.
@@ -70,7 +70,7 @@ class MissSearch {
   }
 
   void consider(const Plan& plan, const StageCut& cut) {
-    if (plan.offload == Offload::kOptimizer && !bounds_.fits_hosts(plan, cut)) return;
+    if (offloads_optimizer(plan) && !bounds_.fits_hosts(plan, cut)) return;
     const Bytes peak = bounds_.evaluate(plan, cut, Bytes(miss_.peak)).peak;
     const bool is_lower =
         miss_.cut == nullptr ? peak.value() <= miss_.peak : peak.value() < miss_.peak;

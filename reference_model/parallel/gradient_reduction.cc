@@ -12,6 +12,8 @@ constexpr Label kReducePartials{ModelPart::kSequenceParallelGradients,
                                 "sequence_parallel.reduce_gradients"};
 constexpr Label kReduceIntoShare{ModelPart::kDataParallelReduction, "zero.reduce_gradients"};
 constexpr Label kReduce{ModelPart::kDataParallelReduction, "data.reduce_gradients"};
+constexpr Label kStore{ModelPart::kDataParallelReduction, kStoreGradients};
+constexpr Label kAccumulateOnHost{ModelPart::kGradientAccumulation, kAddGradients};
 constexpr Label kAccumulateShare{ModelPart::kGradientAccumulation, "accumulate_gradients"};
 
 }  // namespace
@@ -78,13 +80,23 @@ void ParameterStore::finish_shares() {
   for (const ShareOnItsWay& one : on_their_way_) {
     const Tensor& kept = one.unit->gradient_share;
     const bool is_fresh = std::exchange(one.unit->share_is_fresh_, false);
-    if (!is_fresh) {
+    const bool is_stored = is_on_host(*one.unit);
+    if (!is_fresh && !is_stored) {
       context_.device.run(Add{one.share, kept, kAccumulateShare});
-    } else if (one.share.dtype() == kept.dtype()) {
-      context_.device.run(Copy{one.share, kept, kAccumulateShare});
-    } else {
-      context_.device.run(Cast{one.share, kept, kAccumulateShare});
+      continue;
     }
+    Tensor arrived = kept;
+    if (!is_fresh) {
+      arrived = context_.device.allocate(kept.shape(), kept.dtype(), MemoryCategory::kHost,
+                                         kStoreGradients);
+    }
+    const Label& label = is_stored ? kStore : kAccumulateShare;
+    if (one.share.dtype() == kept.dtype()) {
+      context_.device.run(Copy{one.share, arrived, label});
+    } else {
+      context_.device.run(Cast{one.share, arrived, label});
+    }
+    if (!is_fresh) context_.device.run(Add{arrived, kept, kAccumulateOnHost});
   }
   on_their_way_.clear();
 }

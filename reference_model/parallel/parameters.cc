@@ -135,7 +135,8 @@ Communicator& ParameterStore::tensor_group(const ParameterUnit& unit) const {
 }
 
 int ParameterStore::zero_stage(const ParameterUnit& unit) const {
-  return data_group(unit).size() == 1 || unit.has_owners() ? 0 : context_.plan.zero;
+  const bool shards = data_group(unit).size() > 1 || offloads_weights(context_.plan);
+  return shards && !unit.has_owners() ? context_.plan.zero : 0;
 }
 
 bool ParameterStore::keeps_shares(const ParameterUnit& unit) const {
@@ -174,8 +175,9 @@ void ParameterStore::materialize(std::optional<std::uint64_t> seed) {
     unit.weight_share = unit.weights.slice(share_begin(unit), share_size(unit));
     if (zero_stage(unit) == 3) {
       Tensor share =
-          device.allocate({share_size(unit)}, context_.plan.dtype, MemoryCategory::kWeights,
-                          unit.is_frozen() ? kFrozenWeights : "weight_share");
+          device.allocate({share_size(unit)}, context_.plan.dtype,
+                          is_on_host(unit) ? MemoryCategory::kHost : MemoryCategory::kWeights,
+                          unit.is_frozen() ? kFrozenWeights : kWeightShare);
       device.run(Copy{unit.weight_share, share, kInitializeUnit});
       unit.weight_share = share;
       release_weights(unit);
@@ -185,10 +187,12 @@ void ParameterStore::materialize(std::optional<std::uint64_t> seed) {
       unit.gradients = device.allocate({unit.size()}, whole_dtype(unit), MemoryCategory::kGradients,
                                        "gradients");
     }
-    unit.gradient_share = has_own_share(unit)
-                              ? device.allocate({share_size(unit)}, context_.plan.gradient_dtype,
-                                                MemoryCategory::kGradients, "gradient_share")
-                              : unit.gradients.slice(share_begin(unit), share_size(unit));
+    unit.gradient_share =
+        has_own_share(unit)
+            ? device.allocate({share_size(unit)}, context_.plan.gradient_dtype,
+                              is_on_host(unit) ? MemoryCategory::kHost : MemoryCategory::kGradients,
+                              "gradient_share")
+            : unit.gradients.slice(share_begin(unit), share_size(unit));
   }
 }
 
@@ -237,8 +241,15 @@ void ParameterStore::gather_weights(ParameterUnit& unit) {
   const char* const label = unit.is_frozen() ? kFrozenWeights : "gathered_weights";
   unit.weights =
       context_.device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights, label);
-  data_group(unit).all_gather(unit.weight_share, unit.weights,
-                              unit.is_frozen() ? kGatherFrozen : kGatherZero3);
+  Tensor share = unit.weight_share;
+  if (is_on_host(unit)) {
+    share = context_.device.allocate(share.shape(), share.dtype(), MemoryCategory::kWeights, label);
+    context_.device.run(
+        Copy{unit.weight_share,
+             share,
+             {ModelPart::kParameterGather, unit.is_frozen() ? kUploadFrozen : kUploadWeights}});
+  }
+  data_group(unit).all_gather(share, unit.weights, unit.is_frozen() ? kGatherFrozen : kGatherZero3);
   bind_weights(unit);
 }
 

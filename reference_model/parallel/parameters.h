@@ -26,6 +26,12 @@ namespace tpsim {
 // Labels of the memory of frozen weights, whole or sharded, and of the gather of their shards.
 inline constexpr const char* kFrozenWeights = "frozen_weights";
 inline constexpr const char* kGatherOfFrozen = "zero3.gather_frozen_weights";
+// Labels of shards in host memory, and of their copies to and from the device.
+inline constexpr const char* kWeightShare = "weight_share";
+inline constexpr const char* kUploadWeights = "host.upload_weights";
+inline constexpr const char* kUploadFrozen = "host.upload_frozen_weights";
+inline constexpr const char* kStoreGradients = "host.store_gradients";
+inline constexpr const char* kAddGradients = "host.accumulate_gradients";
 
 // Kind of a unit. kRepeatedWordEmbeddings: the copy of tied word embeddings on the last stage,
 // which the gradient norm does not count again.
@@ -249,8 +255,13 @@ class ParameterStore {
   // tensor-parallel shards of a unit.
   Communicator& data_group(const ParameterUnit& unit) const;
   Communicator& tensor_group(const ParameterUnit& unit) const;
-  // 0 if its data group has one rank, or if its tensors have owners.
+  // 0 if its data group has one rank and keeps nothing in host memory, or if its tensors have
+  // owners.
   int zero_stage(const ParameterUnit& unit) const;
+  // Whether the shards of weights and gradients are in host memory.
+  bool is_on_host(const ParameterUnit& unit) const {
+    return offloads_weights(context_.plan) && zero_stage(unit) == 3;
+  }
   // Whether gradients stay sharded between micro-batches (ZeRO 2 and 3). Otherwise whole gradients
   // accumulate until the end of the step.
   bool keeps_shares(const ParameterUnit& unit) const;

@@ -56,10 +56,15 @@ void Optimizer::materialize_unit() {
     const auto on_host = [&](DType dtype, const char* label) {
       return device.allocate({store_.share_size(unit)}, dtype, MemoryCategory::kHost, label);
     };
-    state.host_gradients = on_host(gradient_share_dtype(), "host_gradients");
     const bool narrow = context_.plan.dtype != DType::kFloat32;
-    state.host_weights =
-        narrow ? on_host(context_.plan.dtype, "host_weights") : state.master.values;
+    if (store_.is_on_host(unit)) {
+      state.host_gradients = unit.gradient_share;
+      state.host_weights = unit.weight_share;
+    } else {
+      state.host_gradients = on_host(gradient_share_dtype(), "host_gradients");
+      state.host_weights =
+          narrow ? on_host(context_.plan.dtype, "host_weights") : state.master.values;
+    }
   }
   for (const StateValues* moments : {&state.momentum, &state.variance}) {
     if (moments->values.defined()) device.run(Fill{moments->values, 0.0F, kInitialize});
@@ -82,7 +87,7 @@ StateValues Optimizer::allocated(const ParameterUnit& unit, StateTensor tensor) 
 // Returns the fp32 weights that the optimizer updates, with their initial values.
 StateValues Optimizer::master_of(const ParameterUnit& unit) {
   const DType dtype = context_.plan.dtype;
-  if (dtype == DType::kFloat32 && !is_offloaded()) {
+  if (dtype == DType::kFloat32 && (!is_offloaded() || store_.is_on_host(unit))) {
     StateValues weights{unit.weight_share, state_pieces(store_, unit, StateTensor::kMaster)};
     for (StatePiece& piece : weights.pieces) piece.at = piece.begin - store_.share_begin(unit);
     return weights;
@@ -180,7 +185,8 @@ std::vector<Tensor> Optimizer::optimizer_gradients() {
   const bool widen = context_.options.widened_optimizer_gradients;
   for (ParameterUnit& unit : store_.units()) {
     Tensor share = unit.gradient_share;
-    if (widen && share.defined() && share.dtype() != DType::kFloat32 && !unit.has_owners()) {
+    if (widen && !store_.is_on_host(unit) && share.defined() && share.dtype() != DType::kFloat32 &&
+        !unit.has_owners()) {
       share = context_.device.allocate(share.shape(), DType::kFloat32, MemoryCategory::kWorkspace,
                                        "fp32_gradients");
       context_.device.run(Cast{unit.gradient_share, share, kWiden});
@@ -203,9 +209,10 @@ void Optimizer::update_unit(std::size_t index, const UpdateStep& update) {
     return;
   }
   Device& device = context_.device;
-  device.run(Copy{gradients, state.host_gradients, kGradientsDown});
+  const bool copies = !store_.is_on_host(unit);
+  if (copies) device.run(Copy{gradients, state.host_gradients, kGradientsDown});
   update_share(unit, state, {state.host_gradients, state.host_weights, kHostAdamW}, update);
-  device.run(Copy{state.host_weights, unit.weight_share, kWeightsUp});
+  if (copies) device.run(Copy{state.host_weights, unit.weight_share, kWeightsUp});
 }
 
 // Updates the elements that AdamW updates.

@@ -59,7 +59,7 @@ class Optimizer {
   bool shares_differ() const;
   double global_norm();
   std::vector<Tensor> optimizer_gradients();
-  bool is_offloaded() const { return context_.plan.offload == Offload::kOptimizer; }
+  bool is_offloaded() const { return offloads_optimizer(context_.plan); }
   StateValues allocated(const ParameterUnit& unit, StateTensor tensor);
   StateValues master_of(const ParameterUnit& unit);
   struct UpdateOperands {

@@ -31,7 +31,7 @@ Status check_run(const World& world, const TrainingRun& run, const TokenSource& 
     return bad_input(fmt::format("tpsim cannot train with {} yet", optimizer.title), "",
                      "use --optimizer adamw or muon; simulate predicts the others");
   }
-  if (run.plan.offload == Offload::kOptimizer && !optimizer.can_offload) {
+  if (offloads_optimizer(run.plan) && !optimizer.can_offload) {
     return bad_input(fmt::format("tpsim cannot offload the state of {} yet", optimizer.title), "",
                      "use --offload none, or --optimizer adamw");
   }

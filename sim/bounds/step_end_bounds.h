@@ -33,7 +33,7 @@ inline LeastEnd least_end(const StackSpec& stack, const Plan& plan, const StepEn
   };
   const double slowdown = stack.overlap_slowdown;
   const bool updates_in_backward =
-      plan.offload == Offload::kOptimizer && row_of(cpu_optimizer(stack)).overlaps_backward;
+      offloads_optimizer(plan) && row_of(cpu_optimizer(stack)).overlaps_backward;
   return {end[StepEndPart::kEmbeddingGradients] + end[StepEndPart::kSequenceParallelGradients] +
               end[StepEndPart::kGradNorm] +
               least(StepEndPart::kDataParallelReduction, overlaps_reduction(stack),

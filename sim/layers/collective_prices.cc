@@ -17,6 +17,8 @@ const GroupPlacement& LayerPricer::placed(const Plan& plan, GroupKind group) con
 
 Seconds LayerPricer::collective(const LoweredCollective& record, const Plan& plan) const {
   if (record.kind == CollectiveKind::kReceive) return Seconds();
+  if (record.copied + record.passed > 0)
+    return host_time(Bytes(record.copied), Bytes(record.passed));
   const Bytes bytes(static_cast<double>(record.bytes));
   const GroupPlacement& group = placed(plan, record.group);
   if (record.group == GroupKind::kExpert) {

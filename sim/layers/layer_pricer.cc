@@ -246,7 +246,7 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
   // With ZeRO 3 and replicas, 16-bit weights are gathered from fp32 weights. Without replicas,
   // nothing is gathered, and 16-bit weights are persistent. Frozen weights have one copy.
   const bool has_master = plan.zero == 3 && has_replicas(plan) && plan.dtype != DType::kFloat32 &&
-                          plan.offload == Offload::kNone;
+                          !offloads_optimizer(plan);
   const bool is_frozen =
       std::any_of(layer.allocations.begin(), layer.allocations.end(), holds_frozen_weights);
   if (has_master && !is_frozen && keeps_fp32_weights_alone(scenario().stack, plan.dtype)) {

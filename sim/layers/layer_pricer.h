@@ -93,6 +93,8 @@ class LayerPricer {
   Seconds copy_time(const LoweredCopy& copy) const;
   // Returns the time of an op at the end of a step.
   Seconds end_op_time(const LoweredOp& op, const Plan& plan);
+  // Time of a copy over the link of a GPU's host, and of passes over host memory.
+  Seconds host_time(Bytes copied, Bytes passed) const;
 
   const Scenario& scenario() const { return prices_->scenario; }
   const OpCostModel& ops() const { return *prices_->ops; }

@@ -22,11 +22,11 @@ Seconds issued_and_run(const Scenario& scenario, Seconds issue, Seconds run) {
 Seconds LayerPricer::end_op_time(const LoweredOp& op, const Plan& plan) {
   const ModelPart part = op.label.part;
   const bool copies = part == ModelPart::kGradientsToHost || part == ModelPart::kWeightsToDevice;
-  const bool offloaded = copies || part == ModelPart::kHostOptimizer;
+  const bool is_norm = part == ModelPart::kGradNorm && offloads_weights(plan);
+  const bool offloaded = copies || part == ModelPart::kHostOptimizer || is_norm;
   if (!scenario().profile.device.asynchronous || !offloaded) {
     return op.repeats * (op.traffic * op_price(op).time);
   }
-  const HostSpec& host = scenario().cluster.host;
   const CpuOptimizerRow& row = row_of(cpu_optimizer(scenario().stack));
   const Bytes bytes(op.repeats * op.bytes);
   if (copies) {
@@ -35,10 +35,18 @@ Seconds LayerPricer::end_op_time(const LoweredOp& op, const Plan& plan) {
     const double widening =
         static_cast<double>(size_of(copied)) / static_cast<double>(size_of(op.key.dtype));
     // op.bytes counts the read and the write.
-    return 0.5 * widening * bytes / (host.link_efficiency * host.link);
+    return host_time(0.5 * widening * bytes, Bytes());
   }
+  return host_time(Bytes(), bytes);
+}
+
+// The ranks of a host share its memory, and each has a link of its own.
+Seconds LayerPricer::host_time(Bytes copied, Bytes passed) const {
+  const HostSpec& host = scenario().cluster.host;
+  const CpuOptimizerRow& row = row_of(cpu_optimizer(scenario().stack));
   const auto sharers = static_cast<double>(host_size(scenario().cluster));
-  return sharers * bytes / (row.speed * host.memory_efficiency * host.memory_bandwidth);
+  return copied / (host.link_efficiency * host.link) +
+         sharers * passed / (row.speed * host.memory_efficiency * host.memory_bandwidth);
 }
 
 StepEndCost LayerPricer::price_end(const LoweredLayer& layer, const Plan& plan) {

@@ -58,7 +58,7 @@ UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const P
       return stack.eager_traffic != 1 ? &UncertainShares::kernels : nullptr;
     case StepTerm::kRecurrence: return &UncertainShares::scans;
     case StepTerm::kOptimizer:
-      return plan.offload == Offload::kOptimizer ? &UncertainShares::offload : nullptr;
+      return offloads_optimizer(plan) ? &UncertainShares::offload : nullptr;
     case StepTerm::kGroupedProducts:
     case StepTerm::kPermute:
     case StepTerm::kExpertCommunication:

@@ -141,7 +141,7 @@ StageEnd end_of(const StackSpec& stack, const Plan& plan, const StepEndCost& end
         after_backward(layers, StepEndPart::kDataParallelReduction, of_stage.reduction,
                        Mover::kProcessors, stack.overlap_slowdown);
   }
-  if (plan.offload == Offload::kOptimizer && row_of(cpu_optimizer(stack)).overlaps_backward) {
+  if (offloads_optimizer(plan) && row_of(cpu_optimizer(stack)).overlaps_backward) {
     of_stage.update =
         after_backward(layers, StepEndPart::kOptimizer, of_stage.update, Mover::kCopyEngine, 1);
   }
