@@ -40,6 +40,7 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
     key.degrees.etp = plan.degrees.etp;
   }
   if (cuts_layers) key.zero = plan.zero;
+  if (offloads_weights(plan)) key.offload = plan.offload;
   key.whole_gradients = holds_whole_gradients(plan, scenario.stack.training);
   key.splits_backward = splits_backward(plan.schedule);
   // The placement of data-parallel ranks matters.

@@ -149,6 +149,49 @@ TEST_CASE("rank-stabilized adapters of queries and values follow peft") {
   }
 }
 
+TEST_CASE("gradients of chosen weights are those of full training in every layout") {
+  for (const std::string name : {"llama-all", "bloom-all"}) {
+    AdapterCase golden;
+    load(name, golden);
+    fs::remove(golden.checkpoint / "adapter.safetensors");
+    const test::TemporaryFolder folder;
+    const auto gradients = [&](const GoldenLayout& layout, const Finetune& finetune) {
+      TrainingRun run = run_of(golden, layout);
+      run.options.finetune = finetune;
+      run.steps = 1;
+      run.dump_gradients = folder / "gradients.safetensors";
+      train_on_threads(run, *golden.tokens);
+      return test::dumped_gradients(run.dump_gradients);
+    };
+    const std::vector<GoldenLayout> layouts = test::few_golden_layouts(golden.model);
+    const auto full = gradients(layouts.front(), {});
+    for (const GoldenLayout& layout : layouts) {
+      for (const Finetune& finetune :
+           {Finetune{.selects = true, .layers = 1},
+            Finetune{.selects = true,
+            .trained = part_bit(WeightPart::kKey) | part_bit(WeightPart::kUp) |
+                       part_bit(WeightPart::kOuterNorms),
+            .layers = -1},
+            Finetune{.selects = true, .trained = part_bit(WeightPart::kHead)}}) {
+        const auto found = gradients(layout, finetune);
+        INFO(name << " " << layout.name << " " << finetune.trained);
+        CHECK(!found.empty());
+        CHECK(found.size() < full.size());
+        for (const auto& [tensor, values] : found) {
+          INFO(tensor);
+          double difference = 0, size = 0;
+          for (std::size_t i = 0; i < values.size(); ++i) {
+            const double want = full.at(tensor)[i];
+            difference += std::pow(static_cast<double>(values[i]) - want, 2);
+            size += want * want;
+          }
+          CHECK(std::sqrt(difference) <= 1e-4 * std::sqrt(size));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("trained parameters are counted as peft counts them") {
   for (const std::string name : {"llama-all", "llama-qv", "bloom-all"}) {
     AdapterCase golden;

@@ -85,6 +85,12 @@ std::vector<GoldenLayout> golden_layouts(const ModelSpec& model) {
           l.plan.offload = Offload::kOptimizer;
         });
   }
+  for (const std::int64_t dp : {1, 2}) {
+    add("weights on the host, dp" + std::to_string(dp), {1, 1, dp, 1}, 2, [](GoldenLayout& l) {
+      l.plan.zero = 3;
+      l.plan.offload = Offload::kParameters;
+    });
+  }
   for (const std::int64_t cp : {2, 3, 4}) {
     const std::string name = "cp" + std::to_string(cp);
     add(name, {1, 1, 1, cp}, 4, nothing);

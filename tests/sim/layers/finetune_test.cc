@@ -132,7 +132,8 @@ TEST_CASE("embeddings, head and norms can be trained beside adapters") {
   const Plan plan = test::plan_of(scenario.model, {.tp = 1, .pp = 1, .dp = 1}, 4);
   PartValues tables = kLora, norms = kLora;
   tables[StackPart::kTrainedParts] = part_bit(WeightPart::kEmbedding) | part_bit(WeightPart::kHead);
-  norms[StackPart::kTrainedParts] = part_bit(WeightPart::kNorms);
+  norms[StackPart::kTrainedParts] =
+      part_bit(WeightPart::kNorms) | part_bit(WeightPart::kOuterNorms);
   const double least = bytes(with(scenario, plan, kLora), kState);
   const auto table = static_cast<double>(scenario.model.vocab * scenario.model.hidden);
   const double copies = scenario.model.tied_embedding ? 1 : 2;
@@ -141,6 +142,90 @@ TEST_CASE("embeddings, head and norms can be trained beside adapters") {
   CHECK(bytes(with(scenario, plan, norms), kState) > least);
   CHECK(bytes(with(scenario, plan, norms), kGradients) >
         bytes(with(scenario, plan, kLora), kGradients));
+}
+
+TEST_CASE("FLOPs of frozen runs are those of the executed GEMMs") {
+  for (const ModelSpec& model : {test::small_llama(), test::small_bloom(), test::small_mixture()}) {
+    for (const Finetune& finetune :
+         {Finetune{.selects = true}, Finetune{.selects = true, .layers = 2},
+          Finetune{.selects = true, .trained = kAttentionWeights, .layers = -1},
+          Finetune{.selects = true, .trained = part_bit(WeightPart::kHead)},
+          Finetune{.selects = true,
+          .trained = kMlpWeights | part_bit(WeightPart::kEmbedding),
+          .layers = 1}}) {
+      Scenario scenario = scenario_of(model);
+      scenario.stack.training.finetune = finetune;
+      Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 1}, 4);
+      plan.recompute = Recompute::kNone;
+      double executed = 0;
+      const Program program = trace_rank(model, plan, scenario.stack.training, 0).program;
+      for (const OpRecord& op : program.ops) {
+        if (op.key.kind == OpKind::kMatmul) executed += op.flops;
+      }
+      ModelSpec padded = model;  // the executed head has the padded vocabulary
+      padded.vocab = padded_vocab(model, 1);
+      INFO(model.name << " " << finetune.trained << " " << finetune.layers);
+      CHECK(finetune_flops_per_step(padded, finetune, plan.global_batch).value() ==
+            Approx(executed).epsilon(0.01));
+    }
+  }
+}
+
+TEST_CASE("counts of trained weights are those of the executed program") {
+  for (const ModelSpec& model : {test::small_llama(), test::small_bloom(), test::small_mixture()}) {
+    for (std::size_t i = 0; i < 14; ++i) {
+      const auto part = static_cast<WeightPart>(i);
+      if (part == WeightPart::kAdapters) continue;
+      Finetune finetune{.selects = true, .trained = part_bit(part), .layers = 2};
+      const TrainedCounts counts = trained_counts(model, finetune);
+      CHECK(counts.trained + counts.frozen == parameter_count(model));
+      if (counts.trained == 0) continue;
+      Scenario scenario = scenario_of(model);
+      scenario.stack.training.finetune = finetune;
+      const Plan plan = test::plan_of(model, {.tp = 1, .pp = 1, .dp = 1}, 4);
+      INFO(model.name << " " << name_of(part));
+      // Tensors are padded to 64 elements, and the vocabulary.
+      CHECK(traced_bytes(scenario, plan, MemoryCategory::kOptimizer) / 12 ==
+            Approx(static_cast<double>(counts.trained)).epsilon(0.1));
+    }
+  }
+}
+
+TEST_CASE("fewer trained layers need less memory and time") {
+  const Scenario scenario = scenario_of(test::small_llama());
+  Plan plan = test::plan_of(scenario.model, {.tp = 1, .pp = 1, .dp = 2}, 4);
+  plan.recompute = Recompute::kNone;
+  Prediction more = with(scenario, plan, {});
+  for (std::int64_t layers = scenario.model.layers; layers > 0; layers /= 2) {
+    PartValues parts = value_of(StackPart::kFinetune, FinetuneMethod::kFreeze);
+    parts[StackPart::kTrainedLayers] = layers;
+    const Prediction less = with(scenario, plan, parts);
+    INFO(layers);
+    CHECK(less.peak < more.peak);
+    CHECK(less.step < more.step);
+    more = less;
+  }
+}
+
+TEST_CASE("weights on the host free the GPU, take host memory, and wait for the link") {
+  Scenario scenario = scenario_of(test::small_llama());
+  for (const std::int64_t dp : {1, 2}) {
+    Plan plan = test::plan_of(scenario.model, {.tp = 1, .pp = 1, .dp = dp}, 4);
+    plan.zero = 3;
+    plan.offload = Offload::kOptimizer;
+    const Prediction optimizer = with(scenario, plan, {});
+    plan.offload = Offload::kParameters;
+    const Prediction all = with(scenario, plan, {});
+    INFO(dp);
+    CHECK(bytes(all, kWeights) < bytes(optimizer, kWeights));
+    CHECK(bytes(all, kState) == 0);
+    CHECK(all.host_memory > Bytes(12.0 * static_cast<double>(parameter_count(scenario.model))));
+    Scenario slow = scenario;
+    slow.cluster.host.link = 0.01 * slow.cluster.host.link;
+    CHECK(with(slow, plan, {}).step > all.step);
+    slow.cluster.host.memory = all.host_memory - Bytes(1);
+    CHECK(with(slow, plan, {}).p_oom == 1);
+  }
 }
 
 TEST_CASE("a checkpoint of adapters has no frozen weights") {

@@ -58,7 +58,38 @@ std::vector<StepCase> step_cases() {
       c.plan.zero = 1;
       c.plan.offload = Offload::kOptimizer;
     });
+    for (const std::int64_t dp : {1, 2}) {
+      add("weights on the host", {2, 1, dp, 1}, [](StepCase& c) {
+        c.plan.zero = 3;
+        c.plan.offload = Offload::kParameters;
+      });
+    }
     add("zero 2", {2, 1, 2, 1}, [](StepCase& c) { c.plan.zero = 2; });
+    for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+      add("last layers trained", {2, 2, 2, 1}, [recompute](StepCase& c) {
+        c.finetune = {.selects = true, .layers = 3};
+        c.plan.recompute = recompute;
+        c.plan.zero = recompute == Recompute::kFull ? 3 : 1;
+      });
+    }
+    add("first layers and head trained", {1, 2, 2, 1}, [](StepCase& c) {
+      c.finetune = {
+          .selects = true, .trained = kMlpWeights | part_bit(WeightPart::kHead), .layers = -2};
+      c.plan.zero = 2;
+    });
+    add("embeddings frozen", {2, 1, 2, 1}, [](StepCase& c) {
+      c.finetune = {.selects = true, .trained = kAllParts & ~part_bit(WeightPart::kEmbedding)};
+    });
+    add("some matrices trained", {2, 1, 1, 1}, [](StepCase& c) {
+      c.finetune = {.selects = true,
+                    .trained = part_bit(WeightPart::kKey) | part_bit(WeightPart::kDown) |
+                               part_bit(WeightPart::kNorms)};
+      c.plan.recompute = Recompute::kNone;
+    });
+    add("adapters of some layers", {2, 2, 1, 1}, [](StepCase& c) {
+      c.finetune = {.adapts = true, .layers = 2};
+      c.plan.recompute = Recompute::kNone;
+    });
     add("zero 3", {1, 1, 4, 1}, [](StepCase& c) {
       c.plan.zero = 3;
       c.plan.attention = AttentionKind::kFlash;
@@ -118,6 +149,17 @@ std::vector<StepCase> step_cases() {
   add_experts("expert and tensor groups", {2, 2, 2, 1, 2}, [](StepCase& c) { c.plan.zero = 1; });
   add_experts("experts, zero 2", {1, 1, 4, 1, 2}, [](StepCase& c) { c.plan.zero = 2; });
   add_experts("experts, zero 3 and context", {1, 1, 4, 2, 2}, [](StepCase& c) { c.plan.zero = 3; });
+  add_experts("experts trained", {1, 2, 2, 1, 2}, [](StepCase& c) {
+    c.finetune = {.selects = true, .trained = kMlpWeights, .layers = 2};
+    c.plan.recompute = Recompute::kNone;
+  });
+  add_experts("router trained", {1, 1, 2, 1, 2}, [](StepCase& c) {
+    c.finetune = {.selects = true, .trained = part_bit(WeightPart::kRouter)};
+  });
+  add_experts("experts on the host", {1, 1, 4, 1, 2}, [](StepCase& c) {
+    c.plan.zero = 3;
+    c.plan.offload = Offload::kParameters;
+  });
   add_experts("experts, separate gradients", {1, 2, 2, 1, 2}, [](StepCase& c) {
     c.fused_accumulation = false;
     c.plan.rank_order = RankOrder::kTpPpDp;
@@ -129,6 +171,7 @@ Scenario scenario_of(const StepCase& c) {
   Scenario scenario = small_scenario(c.model);
   scenario.stack.training.gradient_accumulation =
       c.fused_accumulation ? GradientAccumulation::kFused : GradientAccumulation::kSeparate;
+  scenario.stack.training.finetune = c.finetune;
   scenario.stack.memory.allocation_granularity = Bytes(1);
   for (const FieldWord& word : row_of(Setting::kSchedule).words) {
     scenario.stack.choices.only[Setting::kSchedule].push_back(word.value);

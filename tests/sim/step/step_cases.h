@@ -12,6 +12,7 @@ struct StepCase {
   ModelSpec model;
   Plan plan;
   bool fused_accumulation = true;
+  Finetune finetune = {};
 };
 
 std::vector<StepCase> step_cases();
