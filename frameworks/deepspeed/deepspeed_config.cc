@@ -69,7 +69,6 @@ OffloadTarget offload_target(const JsonValue& zero, std::string_view key) {
 
 }  // namespace
 
-// DeepSpeed ignores offload_param below stage 3 (runtime/zero/config.py).
 Offload offload_of(std::int64_t stage, bool of_optimizer, bool of_weights) {
   if (!of_optimizer) return Offload::kNone;
   return of_weights && stage == 3 ? Offload::kParameters : Offload::kOptimizer;
@@ -104,10 +103,10 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
   const OffloadTarget weights = offload_target(zero, "offload_param");
   const bool offloads = optimizer.to_host || is_old;
   config.offload = offload_of(config.stage, offloads, weights.to_host);
-  if (!weights.known || (weights.to_host && !offloads && config.stage == 3)) {
+  if (!weights.known || (weights.to_host && config.offload != Offload::kParameters)) {
     left.refuse("zero_optimization.offload_param", "offload_param",
-                "tpsim models weights in host memory with the optimizer on the CPU only: set "
-                "offload_optimizer and offload_param to device cpu",
+                "tpsim models weights in host memory with ZeRO 3 and the optimizer on the CPU only: "
+                "set stage 3, and device cpu in offload_optimizer and offload_param",
                 path_of(file));
   }
   return Ok{};

@@ -288,7 +288,6 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   read_trainer_kernels(in, result);
   OpenQuestions open;
   result.model = trainer_model(in, inputs, open);
-  Status frozen_status = freeze_weights(frozen, result);
   read_lengths(in, inputs.keeps_seq, result);
   if (plan.attention == AttentionKind::kFlash && result.model.attention_dropout > 0) {
     result.model.attention_dropout = 0;
@@ -303,6 +302,7 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
   if (size.gpus > 0) read_mesh(in, mesh, split, size.gpus, result);
   read_loaded_bits(in, result);
   read_trainer_optimizer(in, result);
+  Status frozen_status = freeze_weights(frozen, result);
   const std::int64_t tp = plan.degrees.tp;
   if (size.gpus % tp != 0)
     in.fail(fmt::format("autotp_size {} does not divide {} GPUs", tp, size.gpus));

@@ -191,10 +191,9 @@ Status read_deepspeed(FlatReader& in, const LaunchFile& file, const ImportInputs
       if (place == "cpu" || place == "none") continue;
       in.fail(fmt::format("{} is {}; it must be cpu or none", key, place));
     }
-    if (weights == "cpu" && device != "cpu" && stage == 3) {
-      in.fail("offload_param_device is cpu, but offload_optimizer_device is not",
-              "tpsim models weights in host memory with the optimizer on the CPU only: set both "
-              "to cpu");
+    if (weights == "cpu" && config.offload != Offload::kParameters) {
+      in.fail("offload_param_device is cpu without zero_stage 3 and offload_optimizer_device cpu",
+              "tpsim models weights in host memory with both only");
     }
   } else {
     return Ok{};

@@ -38,8 +38,9 @@
 
 namespace tpsim {
 
-// Why adapters such as LoRA are refused.
-inline constexpr const char* kAllWeights = "tpsim models training of all weights only";
+// Why other methods of fine-tuning are refused.
+inline constexpr const char* kAllWeights =
+    "tpsim models training of all weights, of chosen layers and modules, and of LoRA adapters";
 // Why other optimizers are refused.
 inline constexpr const char* kAdamState =
     "tpsim models AdamW, also with moments in 16, 8 or 4 bits, Muon, Adafactor, Lion and SGD";

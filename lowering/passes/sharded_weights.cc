@@ -156,10 +156,10 @@ void copy_host_shards(LoweredLayer& layer, const LayerInputs& inputs) {
       const bool uploads = label == kUploadWeights || label == kUploadFrozen;
       const bool stores = label == kStoreGradients;
       if (!uploads && !stores && label != kAddGradients) return events.push_back(event);
-      LoweredCollective copy;
-      copy.kind = uploads ? CollectiveKind::kAllGather : CollectiveKind::kReduceScatter;
-      copy.group = GroupKind::kData;
-      copy.label = op->label;
+      const CollectiveKind kind =
+          uploads ? CollectiveKind::kAllGather : CollectiveKind::kReduceScatter;
+      LoweredCollective copy{
+          {.kind = kind, .group = GroupKind::kData, .ranks = 1, .bytes = 0, .label = op->label}};
       copy.mover = Mover::kCopyEngine;
       const DType stored = is_wide ? DType::kFloat32 : plan.dtype;
       const double elements = op->repeats * product_of(op->key, ElementDim::kElements);

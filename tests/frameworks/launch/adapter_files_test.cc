@@ -52,6 +52,75 @@ TEST_CASE("settings of an adapter that is not trained are ignored") {
   }
 }
 
+TEST_CASE("layers and modules that a configuration trains are planned") {
+  const auto axolotl = [](const std::string& patterns) {
+    return import_config({"sft.yml",
+                          "base_model: llama-2-7b\nmicro_batch_size: 2\nsequence_len: 2048\nbf16: "
+                          "true\nunfrozen_parameters:\n" +
+                              patterns},
+                         on(8));
+  };
+  const auto part = [](const ImportedPlan& plan, StackPart which) {
+    const auto found = plan.parts.find(which);
+    return found == plan.parts.end() ? "" : text_of(row_of(which), found->second);
+  };
+  const ImportedPlan last =
+      read(axolotl("  - model.layers.3[01].mlp\n  - ^lm_head.weight$\n"));
+  CHECK(part(last, StackPart::kFinetune) == "freeze");
+  CHECK(part(last, StackPart::kTrainedParts) == "gate_proj,up_proj,down_proj,head");
+  CHECK(part(last, StackPart::kTrainedLayers) == "2");
+  const ImportedPlan first = read(axolotl("  - model.layers.[0-3].self_attn.[qk]_proj\n"));
+  CHECK(part(first, StackPart::kTrainedParts) == "q_proj,k_proj");
+  CHECK(part(first, StackPart::kTrainedLayers) == "-4");
+  // Spectrum trains other modules in each layer.
+  const ImportedPlan mixed =
+      read(axolotl("  - model.layers.7.mlp.down_proj\n  - model.layers.20.self_attn.v_proj\n"));
+  CHECK(mixed.model.layers == 32);
+  CHECK(block_kind_count(mixed.model) == 3);
+  const ImportedPlan tables = read(axolotl("  - model.layers.\n  - model.norm\n  - lm_head\n"));
+  CHECK(part(tables, StackPart::kTrainedLayers) == "");
+  CHECK_THAT(refused(axolotl("  - model.layer.3.mlp\n")).message,
+             Catch::Contains("unfrozen_parameters trains no weight"));
+  CHECK_THAT(refused(axolotl("  - model.layers.[3.mlp\n")).message,
+             Catch::Contains("is not a regular expression"));
+
+  const auto factory = [](const std::string& text) {
+    return import_config({"freeze.yaml",
+                          "model_name_or_path: llama-2-7b\nstage: sft\nfinetuning_type: freeze\n"
+                          "per_device_train_batch_size: 2\nbf16: true\n" +
+                              text},
+                         on(8));
+  };
+  CHECK(part(read(factory("")), StackPart::kTrainedLayers) == "2");
+  const ImportedPlan chosen = read(factory(
+      "freeze_trainable_layers: -8\nfreeze_trainable_modules: mlp,self_attn.o_proj\n"
+      "freeze_extra_modules: embed_tokens,lm_head\n"));
+  CHECK(part(chosen, StackPart::kTrainedLayers) == "-8");
+  CHECK(part(chosen, StackPart::kTrainedParts) ==
+        "o_proj,gate_proj,up_proj,down_proj,embedding,head");
+}
+
+TEST_CASE("weights in host memory are planned") {
+  const std::string trainer =
+      "model_name_or_path: llama-2-7b\nper_device_train_batch_size: 2\nbf16: true\n";
+  for (const std::string& text :
+       {std::string("fsdp: full_shard auto_wrap offload\n"),
+        std::string("fsdp: full_shard\nfsdp_config:\n  fsdp_offload_params: true\n"),
+        std::string("fsdp_version: 2\nfsdp_config:\n  offload_params: true\n"),
+        std::string("deepspeed_config:\n  zero_stage: 3\n  offload_optimizer_device: cpu\n"
+                    "  offload_param_device: cpu\n")}) {
+    INFO(text);
+    const ImportedPlan plan = read(import_config({"sft.yaml", trainer + text}, on(8)));
+    CHECK(plan.plan.offload == Offload::kParameters);
+    CHECK(plan.plan.zero == 3);
+  }
+  CHECK_THAT(refused(import_config({"sft.yaml", trainer + "deepspeed_config:\n  zero_stage: 2\n"
+                                                          "  offload_param_device: cpu\n"},
+                                   on(8)))
+                 .message,
+             Catch::Contains("offload_param_device is cpu without zero_stage 3"));
+}
+
 TEST_CASE("adapters of axolotl, TRL and LLaMA-Factory are planned") {
   const std::string axolotl =
       "base_model: llama-2-7b\nmicro_batch_size: 2\nsequence_len: 2048\nbf16: true\n";

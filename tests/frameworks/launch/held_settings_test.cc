@@ -56,6 +56,7 @@ std::string changed(const SettingRow& row, std::string_view text) {
   if (text == "fp16") add("dtype", "gradient_dtype=fp16");
   if (text == "fp32") add("dtype", "zero=0");
   if (text == "optimizer") add("offload", "zero=1,dtype=fp16,gradient_dtype=fp16");
+  if (text == "parameters") add("offload", "zero=3");
   if (text == "fp16") add("gradient_dtype", "dtype=fp16");
   if (text == "bf16") add("gradient_dtype", "dtype=bf16");
   if (text == "gpipe") add("schedule", "pp=2");
