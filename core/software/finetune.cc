@@ -162,7 +162,11 @@ bool trains_table(const ModelSpec& model, const Finetune& finetune, bool is_head
 }
 
 ModelSpec trained_model(const ModelSpec& model, const Finetune& finetune) {
-  if (!finetune.freezes()) return model;
+  bool states_all = true;
+  for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
+    states_all = states_all && block_of_kind(model, kind).trained == kAllParts;
+  }
+  if (!finetune.freezes() && states_all) return model;
   std::vector<BlockShape> blocks;
   const bool trains_norm = (finetune.chosen() & part_bit(Part::kOuterNorms)) != 0;
   bool trains_below = trains_table(model, finetune, false) || (model.embedding_norm && trains_norm);
@@ -172,6 +176,10 @@ ModelSpec trained_model(const ModelSpec& model, const Finetune& finetune) {
         finetune.layers == 0 ||
         (finetune.layers > 0 ? from_end <= finetune.layers : layer < -finetune.layers);
     BlockShape& block = blocks.emplace_back(block_of_kind(model, kind));
+    if (!finetune.freezes()) {
+      block.trained = kAllParts;
+      continue;
+    }
     block.trained &= is_chosen ? finetune.chosen() : 0;
     block.trained &= parts_of(with_block_kind(model, kind), finetune);
     trains_below |= block.trained != 0;

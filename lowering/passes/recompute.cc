@@ -106,7 +106,7 @@ double flops_of_some_blocks(const Scenario& scenario, const Plan& plan) {
   double flops = 0;
   for (std::size_t kind = 0; kind < count.size(); ++kind) {
     const ModelSpec one = with_block_kind(model, static_cast<std::int64_t>(kind));
-    flops += count[kind] * repeated_flops(scenario.stack, one);
+    if (one.has_backward) flops += count[kind] * repeated_flops(scenario.stack, one);
   }
   return flops;
 }
@@ -229,6 +229,7 @@ Flops recomputed_flops(const Scenario& scenario, const Plan& plan) {
   double flops = 0;
   for (std::int64_t kind = 0; kind < block_kind_count(model); ++kind) {
     const ModelSpec one = with_block_kind(model, kind);
+    if (!one.has_backward) continue;
     const BlockFlops block = block_forward_flops(one);
     const auto blocks = static_cast<double>(blocks_of_kind(model, kind));
     switch (plan.recompute) {

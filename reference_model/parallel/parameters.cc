@@ -243,11 +243,12 @@ void ParameterStore::gather_weights(ParameterUnit& unit) {
       context_.device.allocate({unit.size()}, context_.plan.dtype, MemoryCategory::kWeights, label);
   Tensor share = unit.weight_share;
   if (is_on_host(unit)) {
-    share = context_.device.allocate(share.shape(), share.dtype(), MemoryCategory::kWeights, label);
-    context_.device.run(
-        Copy{unit.weight_share,
-             share,
-             {ModelPart::kParameterGather, unit.is_frozen() ? kUploadFrozen : kUploadWeights}});
+    const bool is_whole = data_group(unit).size() == 1;
+    share = is_whole ? unit.weights
+                     : context_.device.allocate(share.shape(), share.dtype(),
+                                                MemoryCategory::kWeights, label);
+    const char* const upload = unit.is_frozen() ? kUploadFrozen : kUploadWeights;
+    context_.device.run(Copy{unit.weight_share, share, {ModelPart::kParameterGather, upload}});
   }
   data_group(unit).all_gather(share, unit.weights, unit.is_frozen() ? kGatherFrozen : kGatherZero3);
   bind_weights(unit);
