@@ -36,13 +36,17 @@ constexpr auto kTargets = [] {
   return words;
 }();
 constexpr auto kTrainedParts = [] {
-  constexpr std::int64_t kNorms = part_bit(WeightPart::kNorms) | part_bit(WeightPart::kOuterNorms);
-  std::array<FieldWord, 5 + kWeightParts.size()> words = {{{0, "none"},
+  constexpr std::int64_t kAllNorms =
+      part_bit(WeightPart::kNorms) | part_bit(WeightPart::kOuterNorms);
+  std::array<FieldWord, 4 + kWeightParts.size()> words = {{{0, "none"},
                                                            {kBlockParts, "blocks"},
                                                            {kAttentionWeights, "attention"},
                                                            {kMlpWeights, "mlp"},
-                                                           {kNorms, "norms"}}};
-  for (std::size_t i = 0; i < kWeightParts.size(); ++i) words[5 + i] = kWeightParts[i];
+                                                           {kAllNorms, "norms"}}};
+  std::size_t count = 5;
+  for (const FieldWord& word : kWeightParts) {  // --finetune says whether adapters are trained
+    if (word.value != part_bit(WeightPart::kAdapters)) words[count++] = word;
+  }
   return words;
 }();
 constexpr auto kTrainedLayers = std::to_array<FieldWord>({{0, "all"}});

@@ -104,10 +104,11 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
   const bool offloads = optimizer.to_host || is_old;
   config.offload = offload_of(config.stage, offloads, weights.to_host);
   if (!weights.known || (weights.to_host && config.offload != Offload::kParameters)) {
-    left.refuse("zero_optimization.offload_param", "offload_param",
-                "tpsim models weights in host memory with ZeRO 3 and the optimizer on the CPU only: "
-                "set stage 3, and device cpu in offload_optimizer and offload_param",
-                path_of(file));
+    left.refuse(
+        "zero_optimization.offload_param", "offload_param",
+        "tpsim models weights in host memory with ZeRO 3 and the optimizer on the CPU only: "
+        "set stage 3, and device cpu in offload_optimizer and offload_param",
+        path_of(file));
   }
   return Ok{};
 }

@@ -64,8 +64,7 @@ TEST_CASE("layers and modules that a configuration trains are planned") {
     const auto found = plan.parts.find(which);
     return found == plan.parts.end() ? "" : text_of(row_of(which), found->second);
   };
-  const ImportedPlan last =
-      read(axolotl("  - model.layers.3[01].mlp\n  - ^lm_head.weight$\n"));
+  const ImportedPlan last = read(axolotl("  - model.layers.3[01].mlp\n  - ^lm_head.weight$\n"));
   CHECK(part(last, StackPart::kFinetune) == "freeze");
   CHECK(part(last, StackPart::kTrainedParts) == "gate_proj,up_proj,down_proj,head");
   CHECK(part(last, StackPart::kTrainedLayers) == "2");
@@ -92,9 +91,9 @@ TEST_CASE("layers and modules that a configuration trains are planned") {
                          on(8));
   };
   CHECK(part(read(factory("")), StackPart::kTrainedLayers) == "2");
-  const ImportedPlan chosen = read(factory(
-      "freeze_trainable_layers: -8\nfreeze_trainable_modules: mlp,self_attn.o_proj\n"
-      "freeze_extra_modules: embed_tokens,lm_head\n"));
+  const ImportedPlan chosen =
+      read(factory("freeze_trainable_layers: -8\nfreeze_trainable_modules: mlp,self_attn.o_proj\n"
+                   "freeze_extra_modules: embed_tokens,lm_head\n"));
   CHECK(part(chosen, StackPart::kTrainedLayers) == "-8");
   CHECK(part(chosen, StackPart::kTrainedParts) ==
         "o_proj,gate_proj,up_proj,down_proj,embedding,head");
