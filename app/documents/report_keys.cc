@@ -206,7 +206,7 @@ JsonValue report_schema(const ReportFormat& format) {
 }
 
 std::string_view reports_page() {
-  return {reinterpret_cast<const char*>(kReportsPage.data()), kReportsPage.size()};
+  return as_text(kReportsPage);
 }
 
 }  // namespace tpsim::app
