@@ -198,6 +198,11 @@ JsonValue assumptions(const JsonValue& report) {
 }
 
 std::string next_question(const JsonValue& report) {
+  const JsonValue* search = report.find("search");
+  const JsonValue* complete = search != nullptr ? search->find("complete") : nullptr;
+  if (complete != nullptr && same(*complete, JsonValue(false))) {
+    return "search longer: other plans may be better";
+  }
   if (const JsonValue* hint = report.find("hint")) return text_of(hint);
   if (const JsonValue* open = widest_open(report)) {
     return fmt::format("state {}: the interval becomes +-{:.0f} % instead of +-{:.0f} %",
