@@ -174,7 +174,9 @@ class SearchPass {
     });
     if (kept > most_) return too_many_fit();
     for (Found& part : found) add(part);
-    result_.visited = static_cast<double>(done) / static_cast<double>(plans_.families());
+    if (done < plans_.families()) {
+      result_.visited = static_cast<double>(done) / static_cast<double>(plans_.families());
+    }
     bounded_ = result_;
     bounded_to_ = goal;
     return Ok{};
