@@ -13,6 +13,7 @@ namespace {
 
 // Exponent 8 of the formula in the header: reduced clocks under load.
 constexpr double kPowerExponent = 8;
+
 // Whether clocks were read while the samples were timed.
 bool has_clocks(const Profile& profile) {
   const RuntimeFacts& runtime = profile.runtime;

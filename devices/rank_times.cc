@@ -1,6 +1,7 @@
 #include "devices/rank_times.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "lowering/trace/rank_trace.h"
 
@@ -9,16 +10,17 @@ namespace tpsim::app {
 namespace {
 
 // Returns the clock of the rank's step: all its ops and collectives, without waits for other ranks.
-double clock_of(const LayerPricer& pricer, const Plan& plan, const RankTrace& trace) {
+// `prices`: of the trace's ops.
+double clock_of(const LayerPricer& pricer, const Plan& plan, const RankTrace& trace,
+                const std::vector<OpPrice>& prices) {
   const double lowest = pricer.ops().lowest_clock();
   StepClock clock;
   Seconds whole;
   for (std::size_t i = trace.step; i < trace.program.events.size(); ++i) {
     const ProgramEvent& event = trace.program.events[i];
     if (event.kind == ProgramEvent::Kind::kOp) {
-      const OpPrice price = pricer.ops().price(trace.program.ops[event.index]);
-      clock.add(price, 1);
-      whole += price.at(lowest);
+      clock.add(prices[event.index], 1);
+      whole += prices[event.index].at(lowest);
     } else if (event.kind == ProgramEvent::Kind::kCollective) {
       whole += pricer.collective({trace.program.collectives[event.index]}, plan);
     }
@@ -33,13 +35,15 @@ StepTimes predicted_times(const LayerPricer& pricer, const Plan& plan, std::int6
   const RankTrace trace = trace_rank(scenario.model, plan, scenario.stack.training, rank);
   const HostCost& host = scenario.stack.host;
   const bool one_queue = !scenario.profile.device.asynchronous;
-  const double clock = clock_of(pricer, plan, trace);
+  std::vector<OpPrice> prices;
+  for (const OpRecord& op : trace.program.ops) prices.push_back(pricer.ops().price(op));
+  const double clock = clock_of(pricer, plan, trace, prices);
   StepTimesSum sum;
   for (std::size_t i = trace.step; i < trace.program.events.size(); ++i) {
     const ProgramEvent& event = trace.program.events[i];
     if (event.kind == ProgramEvent::Kind::kOp) {
       const OpRecord& op = trace.program.ops[event.index];
-      const Seconds run = pricer.ops().price(op).at(clock);
+      const Seconds run = prices[event.index].at(clock);
       // If the device is synchronous, host and device time add up; else the larger of both counts.
       sum.add(op, one_queue ? host.per_op + run : std::max(host.per_op, run));
     } else if (event.kind == ProgramEvent::Kind::kCollective) {

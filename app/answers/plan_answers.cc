@@ -89,7 +89,8 @@ Result<PlanAnswer> plan_answer(const PlanRequest& request) {
   TPSIM_TRY(answer.found,
             search_until_fit(named, answer.space.gpus, request.search.progress, find));
   if (request.search.progress) request.search.progress(1);  // searches often stop early
-  if (!answer.found.plans.empty() && answer.space.objective == Objective::kTime) {
+  if (!answer.found.plans.empty() && answer.space.objective == Objective::kTime &&
+      answer.found.is_complete()) {
     const PlannedRun& best = answer.found.plans.front();
     named.untried = untried_parts(named, best, answer.space.oom_risk);
     TPSIM_TRY(named.other_batch, search->faster_batch(best.predicted.tokens_per_s));

@@ -104,7 +104,7 @@ JsonValue json_schema(const FileFormat& format) {
 std::string formats_page() {
   constexpr std::string_view kKeys = "@keys ";
   std::string text;
-  std::string_view rest{reinterpret_cast<const char*>(kFilesPage.data()), kFilesPage.size()};
+  std::string_view rest = as_text(kFilesPage);
   while (!rest.empty()) {
     const std::string_view line = cut_off(rest, "\n");
     if (line.starts_with(kKeys)) {

@@ -205,8 +205,6 @@ JsonValue report_schema(const ReportFormat& format) {
   return schema.set("$defs", std::move(definitions));
 }
 
-std::string_view reports_page() {
-  return {reinterpret_cast<const char*>(kReportsPage.data()), kReportsPage.size()};
-}
+std::string_view reports_page() { return as_text(kReportsPage); }
 
 }  // namespace tpsim::app

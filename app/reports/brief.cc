@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/json/json_document.h"
 #include "core/scenario/plan_json.h"
@@ -56,32 +59,32 @@ JsonValue scalar(const JsonValue& value) {
 
 bool same(const JsonValue& a, const JsonValue& b) { return to_line(a) == to_line(b); }
 
-// Settings of a plan that differ from their defaults: options of a request.
-JsonValue layout_of(const JsonValue& run) {
+// The plan that has all settings at their defaults.
+const JsonValue& usual_plan() {
   static const JsonValue kUsual = plan_to_json(Plan());
+  return kUsual;
+}
+
+// Settings in which a plan differs from another one. `always`: settings that are never left out.
+JsonValue differences(const JsonValue& run, const JsonValue& from,
+                      std::span<const std::string_view> always = {}) {
   JsonValue layout = json_object();
-  for (const JsonMember& usual : *kUsual.as<Object>()) {
-    const JsonValue* value = run.find(usual.key);
+  for (const JsonMember& setting : *usual_plan().as<Object>()) {
+    const JsonValue *value = run.find(setting.key), *other = from.find(setting.key);
     if (value == nullptr || !is_scalar(*value)) continue;
-    const bool is_named =
-        std::find(kInEveryPlan.begin(), kInEveryPlan.end(), usual.key) != kInEveryPlan.end();
-    if (is_named || !same(*value, usual.value)) layout.set(usual.key, *value);
+    const bool is_named = std::find(always.begin(), always.end(), setting.key) != always.end();
+    if (is_named || other == nullptr || !same(*value, *other)) layout.set(setting.key, *value);
   }
   return layout;
 }
 
-// Returns "pp=12 dp=8": the settings in which a plan differs from `best`; all settings if null.
-std::string layout_text(const JsonValue& run, const JsonValue* best) {
+// "pp=12 dp=8".
+std::string layout_text(const JsonValue& layout) {
   std::string text;
-  const JsonValue usual = plan_to_json(Plan());
-  for (const JsonMember& member : *usual.as<Object>()) {
-    const JsonValue* value = run.find(member.key);
-    const JsonValue* other = best != nullptr ? best->find(member.key) : &member.value;
-    if (value == nullptr || !is_scalar(*value)) continue;
-    if (other != nullptr && same(*value, *other)) continue;
-    const auto* word = value->as<std::string>();
-    text += fmt::format("{}{}={}", text.empty() ? "" : " ", member.key,
-                        word != nullptr ? *word : to_line(*value));
+  for (const JsonMember& setting : *layout.as<Object>()) {
+    const auto* word = setting.value.as<std::string>();
+    text += fmt::format("{}{}={}", text.empty() ? "" : " ", setting.key,
+                        word != nullptr ? *word : to_line(setting.value));
   }
   return text;
 }
@@ -93,7 +96,7 @@ bool is_run(const JsonValue& value) {
 
 JsonValue brief_run(const JsonValue& run) {
   const JsonValue& predicted = *run.find("predicted");
-  JsonValue brief = json_object({{"layout", layout_of(run)}});
+  JsonValue brief = json_object({{"layout", differences(run, usual_plan(), kInEveryPlan)}});
   for (const char* key : {"step_s", "step_s_low", "step_s_high", "tokens_per_s", "mfu", "p_oom"}) {
     brief.set(key, four_digits(number(predicted.find(key))));
   }
@@ -103,8 +106,8 @@ JsonValue brief_run(const JsonValue& run) {
   return brief;
 }
 
-JsonValue brief_alternative(const JsonValue& run, const JsonValue* best = nullptr) {
-  return json_object({{"layout", layout_text(run, best)},
+JsonValue brief_alternative(const JsonValue& run, const JsonValue& best) {
+  return json_object({{"layout", layout_text(differences(run, best))},
                       {"step_s", four_digits(number(run.find("predicted")->find("step_s")))}});
 }
 
@@ -124,18 +127,29 @@ JsonValue longest_terms(const JsonValue& run) {
   return longest;
 }
 
+// The first elements of a list. Of differences between plans the largest ones, the largest first.
+std::vector<const JsonValue*> first_elements(const Array& list) {
+  std::vector<const JsonValue*> elements;
+  for (const JsonValue& one : list) elements.push_back(&one);
+  if (!list.empty() && list.front().find("difference_s") != nullptr) {
+    const auto size = [](const JsonValue* one) {
+      return std::abs(number(one->find("difference_s")));
+    };
+    std::stable_sort(elements.begin(), elements.end(),
+                     [&](const JsonValue* a, const JsonValue* b) { return size(a) > size(b); });
+  }
+  elements.resize(std::min(kMostListed, elements.size()));
+  return elements;
+}
+
 // Any value: scalars, the first elements of lists, and the scalars of objects.
 JsonValue brief_value(const JsonValue& value, int depth = 0) {
-  if (is_run(value)) return depth == 0 ? brief_run(value) : brief_alternative(value);
+  if (is_run(value)) return depth == 0 ? brief_run(value) : brief_alternative(value, usual_plan());
   if (is_scalar(value)) return scalar(value);
   JsonValue brief;
-  if (const auto* all = value.as<Array>()) {
-    Array list = *all;  // differences between plans: the largest first
-    std::stable_sort(list.begin(), list.end(), [](const JsonValue& a, const JsonValue& b) {
-      return std::abs(number(a.find("difference_s"))) > std::abs(number(b.find("difference_s")));
-    });
-    for (std::size_t i = 0; i < std::min(kMostListed, list.size()); ++i) {
-      JsonValue one = brief_value(list[i], depth + 1);
+  if (const auto* list = value.as<Array>()) {
+    for (const JsonValue* element : first_elements(*list)) {
+      JsonValue one = brief_value(*element, depth + 1);
       if (!one.is_null()) brief.push(std::move(one));
     }
   } else if (const auto* members = value.as<Object>()) {
@@ -146,12 +160,22 @@ JsonValue brief_value(const JsonValue& value, int depth = 0) {
   return brief;
 }
 
-// The open input that widens the interval most; null if none widens it by a percent.
-const JsonValue* widest_open(const JsonValue& report) {
+// Inputs that nobody stated; null if the report has none.
+const Array* open_inputs(const JsonValue& report) {
   const JsonValue* assumed = report.find("assumed");
   const JsonValue* open = assumed != nullptr ? assumed->find("open") : nullptr;
   const auto* inputs = open != nullptr ? open->as<Array>() : nullptr;
-  if (inputs == nullptr || inputs->empty()) return nullptr;
+  return inputs != nullptr && !inputs->empty() ? inputs : nullptr;
+}
+
+double half_width_open(const JsonValue& report) {
+  return number(report.find("assumed")->find("half_width_pct_all_open"));
+}
+
+// The open input that widens the interval most; null if none widens it by a percent.
+const JsonValue* widest_open(const JsonValue& report) {
+  const Array* inputs = open_inputs(report);
+  if (inputs == nullptr) return nullptr;
   const auto width = [](const JsonValue& one) {
     return number(one.find("half_width_pct_if_stated"));
   };
@@ -159,31 +183,31 @@ const JsonValue* widest_open(const JsonValue& report) {
       std::min_element(inputs->begin(), inputs->end(),
                        [&](const JsonValue& a, const JsonValue& b) { return width(a) < width(b); });
   constexpr double kLeastPercent = 1;
-  const bool narrows =
-      number(assumed->find("half_width_pct_all_open")) - width(*widest) > kLeastPercent;
-  return narrows ? &*widest : nullptr;
+  return half_width_open(report) - width(*widest) > kLeastPercent ? &*widest : nullptr;
 }
 
 JsonValue assumptions(const JsonValue& report) {
   JsonValue texts;
-  const JsonValue* assumed = report.find("assumed");
-  const JsonValue* open = assumed != nullptr ? assumed->find("open") : nullptr;
-  if (open == nullptr || open->as<Array>() == nullptr) return texts;
-  for (const JsonValue& one : *open->as<Array>()) {
-    if (texts.as<Array>() != nullptr && texts.as<Array>()->size() == kMostListed) break;
-    texts.push(fmt::format("{} {} ({})", text_of(one.find("what")), text_of(one.find("taken")),
-                           text_of(one.find("option"))));
+  const Array* inputs = open_inputs(report);
+  if (inputs == nullptr) return texts;
+  for (const JsonValue* one : first_elements(*inputs)) {
+    texts.push(fmt::format("{} {} ({})", text_of(one->find("what")), text_of(one->find("taken")),
+                           text_of(one->find("option"))));
   }
   return texts;
 }
 
 std::string next_question(const JsonValue& report) {
+  const JsonValue* search = report.find("search");
+  const JsonValue* complete = search != nullptr ? search->find("complete") : nullptr;
+  if (complete != nullptr && same(*complete, JsonValue(false))) {
+    return "search longer: other plans may be better";
+  }
   if (const JsonValue* hint = report.find("hint")) return text_of(hint);
   if (const JsonValue* open = widest_open(report)) {
     return fmt::format("state {}: the interval becomes +-{:.0f} % instead of +-{:.0f} %",
                        text_of(open->find("option")),
-                       number(open->find("half_width_pct_if_stated")),
-                       number(report.find("assumed")->find("half_width_pct_all_open")));
+                       number(open->find("half_width_pct_if_stated")), half_width_open(report));
   }
   const JsonValue* parts = report.find("parts_not_searched");
   const auto* faster = parts != nullptr ? parts->as<Array>() : nullptr;
@@ -248,7 +272,7 @@ JsonValue brief_report(const JsonValue& report) {
   if (list != nullptr && list->size() > 1) {
     JsonValue others;
     for (std::size_t i = 1; i < std::min(kMostListed + 1, list->size()); ++i) {
-      if (is_run((*list)[i])) others.push(brief_alternative((*list)[i], plan));
+      if (is_run((*list)[i])) others.push(brief_alternative((*list)[i], *plan));
     }
     room.add("alternatives", std::move(others));
   }

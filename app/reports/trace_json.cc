@@ -52,9 +52,10 @@ JsonValue event_json(const TimelineSpan& span, std::int64_t track) {
                       {"args", std::move(args)}});
 }
 
-JsonValue metadata_json(const char* what, std::int64_t track, JsonValue args) {
+JsonValue metadata_json(const char* what, std::int64_t process, std::int64_t track,
+                        JsonValue args) {
   return json_object(
-      {{"name", what}, {"ph", "M"}, {"pid", kProcess}, {"tid", track}, {"args", std::move(args)}});
+      {{"name", what}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", std::move(args)}});
 }
 
 // The memory of a stage by category: viewers draw the categories as a stack.
@@ -119,8 +120,9 @@ class TrackIds {
       for (std::size_t lane = 0; lane < lanes; ++lane) {
         const std::int64_t id = first_[stage] + static_cast<std::int64_t>(lane);
         const std::string name = fmt::format("stage {}{}", stage, lane == 0 ? "" : " transfers");
-        events.add(metadata_json("thread_name", id, json_object({{"name", name}})));
-        events.add(metadata_json("thread_sort_index", id, json_object({{"sort_index", id}})));
+        events.add(metadata_json("thread_name", kProcess, id, json_object({{"name", name}})));
+        events.add(
+            metadata_json("thread_sort_index", kProcess, id, json_object({{"sort_index", id}})));
       }
     }
   }
@@ -180,11 +182,7 @@ void add_streams(EventList& events, const std::vector<StreamSpan>& spans) {
   for (const StreamSpan& span : spans) {
     const std::int64_t process = kFirstStage + span.stage;
     const auto name = [&](const char* what, std::int64_t track, std::string text) {
-      JsonValue event = metadata_json(what, track, json_object({{"name", std::move(text)}}));
-      for (JsonMember& member : *event.as<JsonValue::Object>()) {
-        if (member.key == "pid") member.value = process;
-      }
-      events.add(event);
+      events.add(metadata_json(what, process, track, json_object({{"name", std::move(text)}})));
     };
     const auto first = named.lower_bound({span.stage, Stream()});
     if (first == named.end() || first->first != span.stage) {
@@ -211,7 +209,7 @@ std::string trace_json(const StepMemory& step, const std::vector<StreamSpan>& st
                        std::string_view title) {
   const Timeline& timeline = step.timeline;
   EventList events;
-  events.add(metadata_json("process_name", kFirstTrack, json_object({{"name", title}})));
+  events.add(metadata_json("process_name", kProcess, kFirstTrack, json_object({{"name", title}})));
   const TrackIds ids(timeline);
   ids.add_names(events);
   for (std::size_t i = 0; i < timeline.spans.size(); ++i) {

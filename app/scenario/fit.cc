@@ -336,6 +336,14 @@ Status check_stated_risk(const AcceptedRisk& accepted, const std::string& name,
 Error nothing_fits(const NamedScenario& named, const SearchSpace& space,
                    const SearchResult& found) {
   const Scenario& scenario = named.scenario;
+  if (!found.is_complete()) {
+    return Error{
+        ErrorKind::kDoesNotFit,
+        fmt::format("no plan was found in the time of --within, which was enough for {:.0f} % "
+                    "of the search",
+                    100 * found.visited),
+        "", "give more time"};
+  }
   if (!found.nearest_miss) return nothing_legal(scenario, space, found);
   const PlannedRun& miss = *found.nearest_miss;
   return Error{ErrorKind::kDoesNotFit,

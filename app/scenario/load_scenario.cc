@@ -172,6 +172,15 @@ Status add_stated_parts(const ScenarioRequest& request, NamedScenario& named) {
     if (values.size() > 1) searched[part] = values;
   }
   named.scenario.stack = with_parts(std::move(named.scenario.stack), named.parts);
+  for (const auto& [part, value] : named.parts) {
+    const PartRow& row = row_of(part);
+    if (const std::int64_t left = row.get(named.scenario.stack); left != value) {
+      return field_error(part,
+                         fmt::format("{} contradicts another stated part, which makes it {}",
+                                     text_of(row, value), text_of(row, left)),
+                         "remove one of the two options");
+    }
+  }
   for (auto& [part, values] : searched) {
     named.parts.erase(part);
     named.scenario.stack.choices.parts[part] = std::move(values);

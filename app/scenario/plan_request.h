@@ -55,6 +55,7 @@ struct SearchRequest {
   Objective objective = Objective::kTime;
   Bytes memory_limit = {};              // zero: the memory of the GPU
   std::optional<double> oom_risk = {};  // accepted probability of running out of memory
+  Seconds within = {};                  // time for the search; zero: until it is complete
   int threads = 1;
   Progress progress = {};
 };

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "app/scenario/field.h"
 #include "app/scenario/plan_request.h"
@@ -57,6 +58,11 @@ Result<SearchSpace> search_space(const SearchRequest& request, const Scenario& s
   TPSIM_TRY_STATUS(check_excluded(space));
   space.uneven_ends = request.uneven_ends.value_or(space.uneven_ends);
   space.objective = request.objective;
+  if (request.within > Seconds()) {
+    using Clock = std::chrono::steady_clock;
+    const std::chrono::duration<double> within(request.within.value());
+    space.until = Clock::now() + std::chrono::duration_cast<Clock::duration>(within);
+  }
   space.memory_limit = request.memory_limit;
   const DeviceFacts& device = scenario.profile.device;
   if (space.memory_limit > device.memory) {

@@ -22,25 +22,12 @@
 #include "cli/commands/request_lines.h"
 #include "cli/options/inputs.h"
 #include "cli/options/values.h"
+#include "core/base/descriptor.h"
 #include "core/base/text.h"
 #include "core/json/json_document.h"
 
 namespace tpsim::cli {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int operator*() const { return number_; }
-
- private:
-  int number_;
-};
 
 Error failed(const char* what, const std::string& path) {
   return bad_input(fmt::format("cannot {}: {}", what, std::strerror(errno)), path);
@@ -61,17 +48,17 @@ class Batch {
         is_brief_(is_brief),
         input_(::open(input_path_.c_str(), O_RDONLY | O_CLOEXEC)),
         output_(::open(output_path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666)),
-        reader_(*input_, input_path_) {}
+        reader_(input_.number(), input_path_) {}
 
   Result<Counts> run(int threads, const std::function<void(double)>& progress) {
-    if (*input_ < 0) return failed("open", input_path_);
-    if (*output_ < 0) return failed("open", output_path_);
-    if (::flock(*output_, LOCK_EX | LOCK_NB) != 0) {
+    if (input_.number() < 0) return failed("open", input_path_);
+    if (output_.number() < 0) return failed("open", output_path_);
+    if (::flock(output_.number(), LOCK_EX | LOCK_NB) != 0) {
       return bad_input("another tpsim batch writes this file", output_path_);
     }
     TPSIM_TRY_STATUS(read_earlier());
-    size_ = std::max<std::int64_t>(1, ::lseek(*input_, 0, SEEK_END));
-    ::lseek(*input_, 0, SEEK_SET);
+    size_ = std::max<std::int64_t>(1, ::lseek(input_.number(), 0, SEEK_END));
+    ::lseek(input_.number(), 0, SEEK_SET);
     std::vector<std::thread> workers;
     for (int i = 0; i < threads; ++i) {
       workers.emplace_back([&, i] { work(i == 0 ? progress : nullptr); });
@@ -92,16 +79,17 @@ class Batch {
 
   // Reads which requests have answers. Cuts off a line without an end.
   Status read_earlier() {
-    LineReader lines(*output_, output_path_);
+    LineReader lines(output_.number(), output_path_);
     std::int64_t bytes = 0;
-    const std::int64_t whole = ::lseek(*output_, 0, SEEK_END);
-    ::lseek(*output_, 0, SEEK_SET);
+    const std::int64_t whole = ::lseek(output_.number(), 0, SEEK_END);
+    ::lseek(output_.number(), 0, SEEK_SET);
     for (std::int64_t number = 1;; ++number) {
       TPSIM_TRY(const std::optional<std::string> line, lines.next());
       if (!line) break;
       const auto length = static_cast<std::int64_t>(line->size());
       if (bytes + length == whole) {  // no end of line
-        if (::ftruncate(*output_, bytes) != 0) return failed("cut off a line of", output_path_);
+        if (::ftruncate(output_.number(), bytes) != 0)
+          return failed("cut off a line of", output_path_);
         break;
       }
       bytes += length + 1;
@@ -153,41 +141,9 @@ class Batch {
     return std::nullopt;
   }
 
-  // One thread a request, as requests run side by side.
-  static JsonValue on_one_thread(JsonValue request) {
-    const auto sets = [](JsonValue& object, std::string_view key) -> JsonValue* {
-      if (auto* members = object.as<JsonValue::Object>()) {
-        for (JsonMember& member : *members) {
-          if (member.key == key) return &member.value;
-        }
-      }
-      return nullptr;
-    };
-    const JsonValue* call = request.find("call");
-    const auto* name = call != nullptr ? call->as<std::string>() : nullptr;
-    const bool searches =
-        name != nullptr && (*name == "plan" || *name == "explain" || *name == "campaign");
-    if (!searches) return request;
-    JsonValue* options = sets(request, "options");
-    if (options == nullptr) {
-      request.set("options", json_object({{"threads", 1}}));
-    } else if (options->as<JsonValue::Object>() != nullptr && options->find("threads") == nullptr) {
-      options->set("threads", 1);
-    }
-    return request;
-  }
-
   JsonValue answer_to(const Request& request) const {
     JsonValue line = start_of(request);
-    Result<JsonValue> document = parse_json(request.text, "request");
-    if (!document.ok()) {
-      // The same error as `tpsim call` answers.
-      document = parse_json(answer_line(request.text), "answer");
-      for (const JsonMember& member : *document->as<JsonValue::Object>())
-        line.set(member.key, member.value);
-      return line;
-    }
-    const JsonValue answer = answer_request(on_one_thread(std::move(*document)));
+    const JsonValue answer = answer_request(parse_json(request.text, "request"));
     for (const JsonMember& member : *answer.as<JsonValue::Object>()) {
       const bool is_long = member.key == "answer" || member.key == "files";
       if (is_brief_ && is_long && answer.find("brief") != nullptr) continue;
@@ -201,7 +157,7 @@ class Batch {
       const JsonValue answer = answer_to(*request);
       const std::string text = to_line(answer) + "\n";
       const std::lock_guard lock(mutex_);
-      if (Status written = write_stream(*output_, text, output_path_); !written.ok()) {
+      if (Status written = write_stream(output_.number(), text, output_path_); !written.ok()) {
         error_ = std::move(written);
         return;
       }
@@ -232,6 +188,7 @@ Result<Answer> run_batch(const Arguments& arguments, const Terminal& terminal) {
     return option_error("-o", "the file of answers is missing", "give -o answers.jsonl");
   }
   TPSIM_TRY(const int threads, threads_of(arguments));
+  set_usual_threads(1);  // of a request, since requests run side by side
   ProgressBar bar(terminal, "answering");
   Batch batch(arguments.positional, *arguments["-o"], arguments.has("--brief"));
   TPSIM_TRY(const Counts counts, batch.run(threads, bar.shower()));

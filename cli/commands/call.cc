@@ -218,21 +218,21 @@ JsonValue answer_document(Result<CallAnswer> answer) {
 
 }  // namespace
 
-JsonValue answer_request(const JsonValue& request, const std::function<void(double)>& progress) {
+JsonValue answer_request(const Result<JsonValue>& request,
+                         const std::function<void(double)>& progress) {
+  if (!request.ok()) return answer_document(request.error());
   JsonValue answer;
   try {
-    answer = answer_document(answer_of(request, progress));
+    answer = answer_document(answer_of(*request, progress));
   } catch (const std::exception& error) {
     answer = answer_document(error_from(error));
   }
-  if (const JsonValue* id = request.find("id")) answer.set("id", *id);
+  if (const JsonValue* id = request->find("id")) answer.set("id", *id);
   return answer;
 }
 
 std::string answer_line(std::string_view request, const std::function<void(double)>& progress) {
-  const Result<JsonValue> document = parse_json(request, kWhere);
-  return to_line(document.ok() ? answer_request(*document, progress)
-                               : answer_document(document.error()));
+  return to_line(answer_request(parse_json(request, kWhere), progress));
 }
 
 Result<Answer> run_call(const Arguments&, const Terminal&) {

@@ -31,6 +31,7 @@ struct CallRow {
   Input report = Input::kNone;  // a report of --json; its text becomes Arguments::positional
 };
 const std::vector<CallRow>& call_rows();
+const CallRow* find_call(std::string_view name);  // null if there is none
 
 // An option as a keyword of a request: "micro_batch" for --micro-batch. `value` is its placeholder
 // in --help, empty for a switch. `takes_list`: the keyword accepts a list of values.
@@ -49,9 +50,10 @@ std::vector<CallKeyword> call_keywords(Command command);
 // printed.
 std::vector<CallKeyword> command_keywords(Command command);
 
-// Returns the answer to a request, or its error, as docs/json.md describes them. `progress` gets
-// the completed share of work, and stops it by throwing.
-JsonValue answer_request(const JsonValue& request,
+// Returns the answer to a request, or its error, as docs/json.md describes them. `request`: the
+// parsed document, or why it cannot be parsed. `progress` gets the completed share of work, and
+// stops it by throwing.
+JsonValue answer_request(const Result<JsonValue>& request,
                          const std::function<void(double)>& progress = {});
 // Returns the answer to one request as one line without newline. If the request fails, the line has
 // the error.

@@ -101,6 +101,13 @@ const std::vector<CallRow>& call_rows() {
   return rows;
 }
 
+const CallRow* find_call(std::string_view name) {
+  for (const CallRow& row : call_rows()) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
 std::vector<CallKeyword> call_keywords(Command command) {
   return keywords_without(
       {"--json", "--brief", "--markdown", "--save", "--trace", "-o", "--plot", "--quiet", "--color",

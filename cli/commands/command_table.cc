@@ -27,7 +27,8 @@ const char* kept(std::string_view text) {
   return all.emplace_back(text).c_str();
 }
 
-// Splits "plan.json the saved plan" into name and meaning; null if there is no such argument.
+// Splits "plan.json the saved plan" into the argument's name and its meaning. Leaves both null if
+// the text is empty: the command takes no such argument.
 void set_argument(std::string_view text, const char*& name, const char*& meaning) {
   if (text.empty()) return;
   name = kept(cut_off(text, " "));

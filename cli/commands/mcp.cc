@@ -64,11 +64,6 @@ constexpr Tool kTools[] = {
     {"clusters", "clusters", "Names of the clusters in the catalogue."},
 };
 
-const CallRow& row_of(const Tool& tool) {
-  return *std::find_if(call_rows().begin(), call_rows().end(),
-                       [&](const CallRow& row) { return row.name == tool.call; });
-}
-
 // Options of software parts and assumptions are accepted too, but not listed: they are many.
 bool is_listed(const CallKeyword& keyword) {
   using namespace option_group;  // NOLINT(google-build-using-namespace)
@@ -84,7 +79,7 @@ JsonValue described(std::string_view type, std::string_view text) {
 
 JsonValue tool_json(const Tool& tool) {
   using enum CallRow::Input;
-  const CallRow& row = row_of(tool);
+  const CallRow& row = *find_call(tool.call);
   JsonValue properties = json_object();
   std::vector<std::string> required;
   if (row.command) {
@@ -163,7 +158,8 @@ Error unknown_tool(const std::string& name) {
   return choose("tool", name, names).error();
 }
 
-// Moves the members of a tool's arguments that are no options.
+// Returns the request of a tool's call. Arguments that `tpsim call` does not know are stored in
+// `is_full` and `save`.
 Result<JsonValue> request_of(const Job& job, bool& is_full, std::string& save) {
   JsonValue request = json_object({{"format", kRequestFormat}, {"call", job.tool->call}});
   JsonValue options = json_object();

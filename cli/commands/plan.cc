@@ -83,6 +83,18 @@ const char* offload_text(const SearchResult& found) {
          "optimizer shows them).";
 }
 
+// States what a search that --within ended leaves open.
+std::string unproven_text(const SearchResult& found) {
+  const std::string part =
+      found.visited == 0
+          ? "It searched only a likely part of the space"
+          : fmt::format("It visited {:.0f} % of the families of plans", 100 * found.visited);
+  return fmt::format(
+      "--within ended the search: other plans may be better. {}; {} combinations of it were not "
+      "compared.",
+      part, count_text(found.not_compared));
+}
+
 // States how many combinations were excluded, bounded and simulated, and that no other combination
 // can be better.
 void write_certificate(TextReport& out, const PlanAnswer& answer) {
@@ -98,17 +110,19 @@ void write_certificate(TextReport& out, const PlanAnswer& answer) {
     fixed += fmt::format(", {} {}", option_of(part), text_of(row_of(part), value));
   }
   out.heading("CERTIFICATE");
-  const char* best =
+  const std::string best =
       answer.space.group == Grouping::kLayout
           ? "No other layout of the searched settings can be better, nor another plan of these "
             "layouts."
           : "No other combination of the searched settings can be better.";
-  out.prose(fmt::format(
-      "{} combinations: {} ruled out, {}{} fit in memory, {} of them simulated. {}{} "
-      "Held fixed, so that other values may be better: {}. Inputs {}",
-      count_text(found.considered), count_text(found.considered - found.feasible), worse,
-      count_text(found.feasible), count_text(found.simulated), best, offload_text(found),
-      printable(fixed), hash_text(answer.named.scenario, answer.space)));
+  out.prose(
+      fmt::format("{} combinations: {} ruled out, {}{} fit in memory, {} of them simulated. {}{} "
+                  "Held fixed, so that other values may be better: {}. Inputs {}",
+                  count_text(found.considered),
+                  count_text(found.considered - found.feasible - found.not_compared), worse,
+                  count_text(found.feasible), count_text(found.simulated),
+                  found.is_complete() ? best : unproven_text(found), offload_text(found),
+                  printable(fixed), hash_text(answer.named.scenario, answer.space)));
 }
 
 // Returns a remark if the best plan uses fewer GPUs than available, which is possible if the
@@ -145,6 +159,9 @@ Result<Answer> run_plan(const Arguments& arguments, const Terminal& terminal) {
   if (is_scaling_curve(arguments)) return run_scaling(arguments, file, terminal);
   TPSIM_TRY_STATUS(refuse(arguments, {"--scaling"},
                           "the option needs several numbers of GPUs: --gpus 64,128,256"));
+  if (arguments.has("--within")) {
+    TPSIM_TRY_STATUS(refuse(arguments, {"--pareto", "--plot"}, "it needs the whole search"));
+  }
   if (arguments.has("--pareto")) {
     TPSIM_TRY_STATUS(
         refuse(arguments, {"--top", "--group"}, "--pareto shows the complete Pareto front"));

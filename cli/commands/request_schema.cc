@@ -6,7 +6,6 @@
 #include <cctype>
 #include <string_view>
 
-#include "core/base/check.h"
 #include "core/base/text.h"
 
 namespace tpsim::cli {
@@ -50,11 +49,11 @@ JsonValue value_schema(std::string_view placeholder) {
   return is_text ? json_object({{"type", "string"}}) : types({"number", "string"});
 }
 
-const CallRow& row_named(const std::string& call) {
-  for (const CallRow& row : call_rows()) {
-    if (row.name == call) return row;
-  }
-  throw BugError(fmt::format("no call has the name {}", call));
+// Accepts one value of the schema `one`, or an array of them.
+JsonValue one_or_several(const JsonValue& one) {
+  JsonValue several = json_object({{"type", "array"}});
+  several.set("items", one);
+  return json_object({{"anyOf", json_array(std::vector<JsonValue>{one, several})}});
 }
 
 }  // namespace
@@ -68,12 +67,7 @@ std::vector<std::string> request_kinds() {
 
 JsonValue keyword_schema(const CallKeyword& keyword) {
   const JsonValue one = value_schema(keyword.value);
-  JsonValue schema = one;
-  if (keyword.takes_list) {
-    JsonValue several = json_object({{"type", "array"}});
-    several.set("items", one);
-    schema = json_object({{"anyOf", json_array(std::vector<JsonValue>{one, several})}});
-  }
+  JsonValue schema = keyword.takes_list ? one_or_several(one) : one;
   std::string help = keyword.help;
   if (!keyword.value.empty()) help = fmt::format("{} ({})", help, keyword.value);
   return schema.set("description", std::move(help));
@@ -81,16 +75,13 @@ JsonValue keyword_schema(const CallKeyword& keyword) {
 
 JsonValue path_schema(CallRow::Input input) {
   JsonValue one = json_object({{"type", "string"}});
-  if (input != CallRow::Input::kNeedsSome) return one;
-  JsonValue several = json_object({{"type", "array"}});
-  several.set("items", one);
-  return json_object({{"anyOf", json_array(std::vector<JsonValue>{one, several})}});
+  return input == CallRow::Input::kNeedsSome ? one_or_several(one) : one;
 }
 
 JsonValue request_schema(const std::string& kind) {
   using enum CallRow::Input;
   const std::string call = kind.substr(0, kind.size() - kSuffix.size());
-  const CallRow& row = row_named(call);
+  const CallRow& row = *find_call(call);
   JsonValue options = json_object(), all = json_object();
   if (row.command) {
     for (const CallKeyword& keyword : call_keywords(*row.command)) {

@@ -11,7 +11,7 @@ namespace tpsim::cli {
 
 // Returns the kinds for `tpsim show schema`: "plan-request" for the call "plan".
 std::vector<std::string> request_kinds();
-// Returns the schema of a request of this kind.
+// Returns the schema of a request of one of these kinds.
 JsonValue request_schema(const std::string& kind);
 
 // Returns the schema of an option's value: a switch is a boolean, words are an enum, and an option

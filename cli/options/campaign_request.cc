@@ -2,12 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <span>
-
 #include "cli/options/plan_requests.h"
 #include "cli/options/values.h"
-#include "core/base/leading_number.h"
 
 namespace tpsim::cli {
 namespace {
@@ -16,46 +12,9 @@ constexpr ValueRange kReplayRange{2, 1'000'000};
 constexpr std::int64_t kDefaultReplays = 2000;
 
 constexpr Opt kSpares = opt_of(Assumption::kSpareNodes);
-constexpr double kMostAmount = 1e18;
-
-struct Unit {
-  std::string_view name;
-  double factor;
-};
-// Parses an amount with a unit. `what` completes the error "'x' is not ...".
-Result<double> amount_of(const Arguments& arguments, Opt opt, std::span<const Unit> units,
-                         const char* what, const char* hint) {
-  const std::string& text = *arguments[opt];
-  const std::optional<double> stated =
-      arguments.values(opt) == nullptr ? std::nullopt : number_of(arguments, opt);
-  const LeadingNumber number =
-      stated ? LeadingNumber{*stated, text.size()} : leading_number(text).value_or(LeadingNumber{});
-  std::string_view unit = std::string_view(text).substr(number.length);
-  while (unit.starts_with(' ')) unit.remove_prefix(1);
-  const auto found =
-      std::find_if(units.begin(), units.end(), [&](const Unit& one) { return one.name == unit; });
-  if (number.length == 0 || found == units.end()) {
-    return option_error(opt, fmt::format("'{}' is not {}", text, what), hint);
-  }
-  if (!(number.value > 0 && number.value * found->factor < kMostAmount)) {
-    return option_error(opt, fmt::format("'{}' is out of range", text),
-                        number.value > 0 ? "write a smaller value" : "write a value above zero");
-  }
-  return number.value * found->factor;
-}
-
-// Parses a time: "850ms", "105s", "3 h", "30min", "60d". Zero if the option is absent.
-Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
-  constexpr Unit kUnits[] = {{"d", 24 * 3600}, {"h", 3600}, {"min", 60}, {"s", 1}, {"ms", 1e-3}};
-  if (!arguments.has(opt)) return Seconds();
-  TPSIM_TRY(const double seconds,
-            amount_of(arguments, opt, kUnits, "a time", "write 850ms, 105s, 30min, 3h or 60d"));
-  return Seconds(seconds);
-}
-
 // Parses --budget: "3000000USD", "3 MUSD", "250kUSD". Zero if absent.
 Result<double> budget_of(const Arguments& arguments) {
-  constexpr Unit kUnits[] = {{"USD", 1}, {"kUSD", 1e3}, {"MUSD", 1e6}};
+  constexpr AmountUnit kUnits[] = {{"USD", 1}, {"kUSD", 1e3}, {"MUSD", 1e6}};
   if (!arguments.has("--budget")) return 0.0;
   return amount_of(arguments, "--budget", kUnits, "an amount in USD",
                    "write 3000000USD or 3MUSD; prices are in USD/h");
@@ -75,7 +34,7 @@ Result<double> tokens_of(const Arguments& arguments) {
     return option_error("--tokens", "the number of training tokens is missing",
                         "write 366e9, 366B or 1T");
   }
-  constexpr Unit kUnits[] = {{"", 1}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
+  constexpr AmountUnit kUnits[] = {{"", 1}, {"M", 1e6}, {"B", 1e9}, {"T", 1e12}};
   return amount_of(arguments, "--tokens", kUnits, "a token count", "write 366e9, 366B or 1T");
 }
 

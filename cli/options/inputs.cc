@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <thread>
 
@@ -203,10 +204,17 @@ Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt op
                       "give the values to search with the option of the part");
 }
 
+namespace {
+std::atomic<int> usual_threads = 0;  // 0: one for each core
+}  // namespace
+
+void set_usual_threads(int threads) { usual_threads = threads; }
+
 Result<int> threads_of(const Arguments& arguments) {
   const std::int64_t cores = std::max(1U, std::thread::hardware_concurrency());
+  const std::int64_t usual = usual_threads > 0 ? usual_threads.load() : cores;
   TPSIM_TRY(const std::int64_t threads,
-            integer_of(arguments, "--threads", cores, {1, kMostThreads}));
+            integer_of(arguments, "--threads", usual, {1, kMostThreads}));
   return static_cast<int>(threads);
 }
 

@@ -36,8 +36,10 @@ Result<AcceptedRisk> accepted_risk(const Arguments& arguments);
 Result<std::vector<SettingValue>> settings_of(const Arguments& arguments, Opt opt);
 // Returns the settings and software parts listed in --why-not.
 Result<Choices> choices_of(const Arguments& arguments, Opt opt);
-// Returns the number of threads for a search.
+// Returns the number of threads for a search: --threads, or else the usual number, which is that of
+// the cores unless it was set.
 Result<int> threads_of(const Arguments& arguments);
+void set_usual_threads(int threads);
 
 // Returns an error if one of `options` was given, with the reason `why`.
 template <class Options = std::initializer_list<Opt>>

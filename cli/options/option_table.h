@@ -83,10 +83,10 @@ inline constexpr CommandSet kAll = kPlan | kSingle;
 inline constexpr CommandSet kPredicting = kPlan | kSimulate | kExplain | kCampaign;
 
 // Names of the options, in the order of options.txt. The compiler checks them.
-inline constexpr auto kNames = words<106>(
+inline constexpr auto kNames = words<107>(
     "--model --cluster --stack --profile --node-gbps --seq --gpus --gpus --gpus --gpus --top "
     "--group --objective --max-memory --max-oom --exclude --uneven-ends --threads --threads "
-    "--pareto "
+    "--within --pareto "
     "--why-not --what-if --memory --snapshot --save-snapshot --program --program --after --without "
     "--diff --count-embedding --no-count-embedding --runs --row --markdown --plan --tokens "
     "--tokens --ramp --step-time --checkpoint-every --lost-nodes --replays --seed --assumptions "

@@ -31,12 +31,16 @@ CommandSet commands_called(std::string_view names) {
   CommandSet set = kNone;
   while (!names.empty()) {
     const std::string_view name = cut_off(names, " ");
-    for (const CommandSetName& one : kSets) {
-      if (one.name == name) set = set | one.set;
+    const auto* const one =
+        std::find_if(std::begin(kSets), std::end(kSets),
+                     [&](const CommandSetName& row) { return row.name == name; });
+    if (one != std::end(kSets)) {
+      set = set | one->set;
+      continue;
     }
-    for (const Command command : all_of<Command>()) {
-      if (name_of(command) == name) set = set | command;
-    }
+    const auto command = choose("command", name, kEnumNames<Command>);
+    check(command.ok(), name);
+    set = set | static_cast<Command>(*command);
   }
   return set;
 }

@@ -46,6 +46,7 @@ Result<PlanRequest> plan_request(const Arguments& arguments, const std::optional
   PlanRequest request;
   TPSIM_TRY(request.scenario, scenario_request(arguments, file));
   TPSIM_TRY(request.search, search_request(arguments));
+  TPSIM_TRY(request.search.within, time_of(arguments, "--within"));
   TPSIM_TRY(const std::int64_t top, integer_of(arguments, "--top", kDefaultTop, {1, kMostTop}));
   request.top = static_cast<int>(top);
   TPSIM_TRY(request.group, choice_of(arguments, "--group", request.group));

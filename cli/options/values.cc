@@ -16,6 +16,7 @@ namespace {
 
 // Maximum number of values in a range "1-N". No searched setting has more.
 constexpr std::int64_t kLongestRange = 4096;
+constexpr double kMostAmount = 1e18;
 
 Error out_of_range(Opt opt, std::string_view text, ValueRange range) {
   return option_error(
@@ -270,6 +271,36 @@ Result<Bytes> bytes_of(const Arguments& arguments, Opt opt) {
   if (!bytes.ok()) return option_error(opt, bytes.error().message, bytes.error().hint);
   if (bytes->value() <= 0) return option_error(opt, "the size must be above zero");
   return bytes;
+}
+
+Result<double> amount_of(const Arguments& arguments, Opt opt, std::span<const AmountUnit> units,
+                         const char* what, const char* hint) {
+  const std::string& text = *arguments[opt];
+  const std::optional<double> stated =
+      arguments.values(opt) == nullptr ? std::nullopt : number_of(arguments, opt);
+  const LeadingNumber number =
+      stated ? LeadingNumber{*stated, text.size()} : leading_number(text).value_or(LeadingNumber{});
+  std::string_view unit = std::string_view(text).substr(number.length);
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  const auto found = std::find_if(units.begin(), units.end(),
+                                  [&](const AmountUnit& one) { return one.name == unit; });
+  if (number.length == 0 || found == units.end()) {
+    return option_error(opt, fmt::format("'{}' is not {}", text, what), hint);
+  }
+  if (!(number.value > 0 && number.value * found->factor < kMostAmount)) {
+    return option_error(opt, fmt::format("'{}' is out of range", text),
+                        number.value > 0 ? "write a smaller value" : "write a value above zero");
+  }
+  return number.value * found->factor;
+}
+
+Result<Seconds> time_of(const Arguments& arguments, Opt opt) {
+  constexpr AmountUnit kUnits[] = {
+      {"d", 24 * 3600}, {"h", 3600}, {"min", 60}, {"s", 1}, {"ms", 1e-3}};
+  if (!arguments.has(opt)) return Seconds();
+  TPSIM_TRY(const double seconds,
+            amount_of(arguments, opt, kUnits, "a time", "write 850ms, 105s, 30min, 3h or 60d"));
+  return Seconds(seconds);
 }
 
 }  // namespace tpsim::cli

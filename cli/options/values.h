@@ -86,6 +86,16 @@ Result<std::optional<double>> probability_of(const Arguments& arguments, Opt opt
 // Parses a size such as "72GiB"; zero if the option is absent.
 Result<Bytes> bytes_of(const Arguments& arguments, Opt opt);
 
+struct AmountUnit {
+  std::string_view name;
+  double factor;
+};
+// Parses an amount with a unit. `what` completes the error "'x' is not ...".
+Result<double> amount_of(const Arguments& arguments, Opt opt, std::span<const AmountUnit> units,
+                         const char* what, const char* hint);
+// Parses a time: "850ms", "105s", "3 h", "30min", "60d". Zero if the option is absent.
+Result<Seconds> time_of(const Arguments& arguments, Opt opt);
+
 // Returns an error such as "--tp: '4x' is not a whole number (hint)".
 Error option_error(Opt opt, std::string message, std::string hint = "");
 

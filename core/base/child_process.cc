@@ -10,24 +10,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/base/descriptor.h"
+
 namespace tpsim {
 namespace {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() { close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-  void close() {
-    if (number_ >= 0) ::close(number_);
-    number_ = -1;
-  }
-
- private:
-  int number_;
-};
 
 std::string all_of(int descriptor) {
   std::string text;

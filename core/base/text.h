@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <iterator>
+#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -64,6 +65,11 @@ std::string in_capitals(std::string text);
 bool matches_pattern(std::string_view text, std::string_view pattern);
 // Whether one of several patterns matches. Spaces separate the patterns.
 bool matches_any(std::string_view text, std::string_view patterns);
+
+// Returns the bytes of an embedded file as text.
+inline std::string_view as_text(std::span<const unsigned char> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 // Splits at white space.
 std::vector<std::string> words_in(const std::string& text);

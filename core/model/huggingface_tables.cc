@@ -220,7 +220,7 @@ Expression parse_expression(std::string_view text) { return LineParser(text).exp
 
 FamilyTables parse_family_tables() {
   FamilyTables tables;
-  std::string_view text{reinterpret_cast<const char*>(kFamilyTables.data()), kFamilyTables.size()};
+  std::string_view text = as_text(kFamilyTables);
   std::vector<std::vector<Statement>*> open;  // where the next indented line belongs
   while (!text.empty()) {
     const std::string_view whole = cut_off(text, "\n");

@@ -2,6 +2,7 @@
 #include "core/software/launch_rules.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "core/base/check.h"
@@ -22,7 +23,9 @@ void check(bool holds, std::string_view text) {
 // Returns the quantity with this name: a setting, a part, or one of rule_quantities.cc.
 std::optional<RuleQuantity> quantity_called(std::string_view name) {
   for (const SettingRow& row : setting_rows()) {
-    if (row.key == name && !row.is_list()) return RuleQuantity{.of_plan = row.get, .facts = &row};
+    if (row.key == name && !row.is_list()) {
+      return RuleQuantity{.of_plan = row.get, .facts = &row, .reads_plan = true};
+    }
   }
   for (const PartRow& row : part_rows()) {
     if (row.key == name) return RuleQuantity{.of_stack = row.get, .facts = &row};
@@ -43,19 +46,31 @@ RuleQuantity value_called(std::string_view text, const RuleQuantity& left) {
 }
 
 RuleCondition read_condition(std::string_view text) {
-  RuleCondition condition{.left = {}, .comparison = "!=", .values = {{}}};
+  using enum RuleCondition::Comparison;
+  struct Word {
+    std::string_view text;
+    RuleCondition::Comparison comparison;
+    bool is_negated;
+  };
+  static constexpr Word kWords[] = {{"!=", kEqual, true},
+                                    {"=", kEqual, false},
+                                    {"<", kLess, false},
+                                    {">", kGreater, false},
+                                    {"~", kHolds, false}};
+  // A name alone: the quantity is not 0.
+  RuleCondition condition{.left = {}, .is_negated = true, .values = {{}}};
   const bool is_negated = text.starts_with('!');
   if (is_negated) text.remove_prefix(1);
-  constexpr std::string_view kComparisons[] = {"!=", "=", "<", ">", "~"};
   std::string_view name = text;
-  for (const std::string_view comparison : kComparisons) {
-    const std::size_t at = text.find(comparison);
+  for (const Word& word : kWords) {
+    const std::size_t at = text.find(word.text);
     if (at == text.npos) continue;
     name = text.substr(0, at);
-    condition.comparison = comparison;
+    condition.comparison = word.comparison;
+    condition.is_negated = word.is_negated;
     break;
   }
-  if (is_negated) condition.comparison = condition.comparison == "~" ? "!~" : "=";
+  condition.is_negated ^= is_negated;
   if (name == "family") {
     condition.patterns = text.substr(name.size() + 1);
     std::replace(condition.patterns.begin(), condition.patterns.end(), '|', ' ');
@@ -102,11 +117,13 @@ LaunchRule read_head(std::string_view line) {
   }
   while (!line.empty()) {
     const std::string_view name = cut_off(line, " ");
-    if (name == "all") head.launchers = 0xFF;
-    for (const Launcher launcher : all_of<Launcher>()) {
-      if (name_of(launcher) != name) continue;
-      head.launchers |= static_cast<std::uint8_t>(1 << static_cast<int>(launcher));
+    if (name == "all") {
+      head.launchers = 0xFF;
+      continue;
     }
+    const auto launcher = choose("launcher", name, kEnumNames<Launcher>);
+    check(launcher.ok(), name);
+    head.launchers |= static_cast<std::uint8_t>(1 << *launcher);
   }
   return head;
 }
@@ -114,7 +131,7 @@ LaunchRule read_head(std::string_view line) {
 std::vector<LaunchRule> read_rules() {
   std::vector<LaunchRule> rules;
   LaunchRule head{};
-  std::string_view text{reinterpret_cast<const char*>(kLaunchRules.data()), kLaunchRules.size()};
+  std::string_view text = as_text(kLaunchRules);
   while (!text.empty()) {
     const std::string_view line = cut_off(text, "\n");
     if (line.empty() || line.starts_with('#')) continue;
@@ -141,18 +158,25 @@ std::int64_t number_of(const RuleQuantity& one, const ModelSpec& model, const Pl
 bool holds_for(const RuleCondition& one, const ModelSpec& model, const Plan& plan,
                const StackSpec* stack) {
   if (!one.patterns.empty()) return matches_any(model.family, one.patterns);
+  using enum RuleCondition::Comparison;
   const std::int64_t left = number_of(one.left, model, plan, stack);
-  const bool is_negated = one.comparison.front() == '!';
-  const char comparison = one.comparison.back();
   for (const RuleQuantity& value : one.values) {
     const std::int64_t right = number_of(value, model, plan, stack);
-    const bool is_met = comparison == '<'   ? left < right
-                        : comparison == '>' ? left > right
-                        : comparison == '~' ? holds(left, right)
-                                            : left == right;
-    if (is_met) return !is_negated;
+    const bool is_met = one.comparison == kEqual     ? left == right
+                        : one.comparison == kLess    ? left < right
+                        : one.comparison == kGreater ? left > right
+                                                     : holds(left, right);
+    if (is_met) return !one.is_negated;
   }
-  return is_negated;
+  return one.is_negated;
+}
+
+const LaunchRule* first_broken(const std::vector<const LaunchRule*>& rules, const ModelSpec& model,
+                               const Plan& plan, const StackSpec* stack) {
+  for (const LaunchRule* rule : rules) {
+    if (rule->is_broken(model, plan, stack)) return rule;
+  }
+  return nullptr;
 }
 
 template <class Accept>
@@ -177,6 +201,18 @@ bool LaunchRule::is_broken(const ModelSpec& model, const Plan& plan, const Stack
   return false;
 }
 
+bool LaunchRule::may_break(const ModelSpec& model, const StackSpec& stack) const {
+  const auto reads_plan = [](const RuleCondition& one) {
+    return one.left.reads_plan || std::any_of(one.values.begin(), one.values.end(),
+                                              [](const auto& value) { return value.reads_plan; });
+  };
+  return std::any_of(groups.begin(), groups.end(), [&](const std::vector<RuleCondition>& group) {
+    return std::all_of(group.begin(), group.end(), [&](const RuleCondition& one) {
+      return reads_plan(one) || holds_for(one, model, Plan(), &stack);
+    });
+  });
+}
+
 const std::vector<LaunchRule>& all_launch_rules() {
   static const std::vector<LaunchRule> kRules = read_rules();
   return kRules;
@@ -186,12 +222,20 @@ bool is_rule_of(const LaunchRule& rule, Launcher launcher) {
   return (rule.launchers >> static_cast<int>(launcher) & 1) != 0;
 }
 
-std::vector<const LaunchRule*> rules_of(Launcher launcher, RuleScope scope) {
-  std::vector<const LaunchRule*> rules;
-  for (const LaunchRule& rule : all_launch_rules()) {
-    if (rule.scope == scope && is_rule_of(rule, launcher)) rules.push_back(&rule);
-  }
-  return rules;
+const std::vector<const LaunchRule*>& rules_of(Launcher launcher, RuleScope scope) {
+  using OfLauncher =
+      std::array<std::vector<const LaunchRule*>, kEnumNames<RuleScope>.size()>;  // by scope
+  static const std::array<OfLauncher, kEnumNames<Launcher>.size()> kLists = [] {
+    std::array<OfLauncher, kEnumNames<Launcher>.size()> lists;
+    for (const LaunchRule& rule : all_launch_rules()) {
+      for (std::size_t i = 0; i < lists.size(); ++i) {
+        if (!is_rule_of(rule, static_cast<Launcher>(i))) continue;
+        lists[i][static_cast<std::size_t>(rule.scope)].push_back(&rule);
+      }
+    }
+    return lists;
+  }();
+  return kLists[static_cast<std::size_t>(launcher)][static_cast<std::size_t>(scope)];
 }
 
 const char* refusal_of(const LaunchRule& rule) { return rule.refusal.c_str(); }
@@ -208,16 +252,12 @@ const LaunchRule* broken_rule(Launcher launcher, const ModelSpec& model, const P
 
 const LaunchRule* broken_rule(Launcher launcher, RuleScope scope, const ModelSpec& model,
                               const Plan& plan) {
-  return first_broken(model, plan, nullptr, [&](const LaunchRule& rule) {
-    return rule.scope == scope && is_rule_of(rule, launcher);
-  });
+  return first_broken(rules_of(launcher, scope), model, plan, nullptr);
 }
 
 const LaunchRule* broken_part_rule(const StackSpec& stack, const ModelSpec& model,
                                    const Plan& plan) {
-  return first_broken(model, plan, &stack, [&](const LaunchRule& rule) {
-    return rule.scope == RuleScope::kParts && is_rule_of(rule, stack.launcher);
-  });
+  return first_broken(rules_of(stack.launcher, RuleScope::kParts), model, plan, &stack);
 }
 
 const LaunchRule* broken_file_rule(Launcher launcher, const StackSpec& stack,

@@ -52,14 +52,18 @@ struct RuleQuantity {
   std::int64_t (*of_plan)(const Plan&) = nullptr;
   std::int64_t (*of_stack)(const StackSpec&) = nullptr;
   std::int64_t (*of_all)(const ModelSpec&, const Plan&, const StackSpec*) = nullptr;
-  std::int64_t number = 0;  // if there is no function
+  std::int64_t number = 0;  // the value of a quantity that has none of these functions
   const FieldFacts* facts = nullptr;
+  bool reads_plan = false;
 };
 struct RuleCondition {
+  enum class Comparison : std::uint8_t { kEqual, kLess, kGreater, kHolds };  // kHolds: of a set
+
   RuleQuantity left;
-  std::string_view comparison;  // of launch_rules.txt
-  std::vector<RuleQuantity> values = {};
-  std::string patterns = {};  // of ModelSpec::family, instead of a quantity
+  Comparison comparison = Comparison::kEqual;
+  bool is_negated = false;
+  std::vector<RuleQuantity> values = {};  // one of which the comparison is true for
+  std::string patterns = {};              // of ModelSpec::family, instead of a quantity
 };
 
 struct LaunchRule {
@@ -73,12 +77,15 @@ struct LaunchRule {
 
   // `stack` may be null for rules of plans.
   bool is_broken(const ModelSpec& model, const Plan& plan, const StackSpec* stack = nullptr) const;
+  // Whether a plan of this model with this software may break the rule: whether the conditions that
+  // do not depend on the plan are met.
+  bool may_break(const ModelSpec& model, const StackSpec& stack) const;
 };
 // Returns all rules, in the order of launch_rules.txt.
 const std::vector<LaunchRule>& all_launch_rules();
 bool is_rule_of(const LaunchRule& rule, Launcher launcher);
 // Returns the rules of one launcher and scope, in the order of the table.
-std::vector<const LaunchRule*> rules_of(Launcher launcher, RuleScope scope);
+const std::vector<const LaunchRule*>& rules_of(Launcher launcher, RuleScope scope);
 // Returns LaunchRule::refusal. The text is never freed.
 const char* refusal_of(const LaunchRule& rule);
 

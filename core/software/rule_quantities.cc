@@ -2,6 +2,7 @@
 // into stages by torchtitan and DeepSpeed.
 #include <algorithm>
 #include <iterator>
+#include <span>
 
 #include "core/software/launch_rules.h"
 #include "core/software/launched_models.h"
@@ -84,8 +85,7 @@ struct NamedQuantity {
   std::string_view name;
   RuleQuantity quantity;
 };
-constexpr NamedQuantity kQuantities[] = {
-    // Quantities of the model.
+constexpr NamedQuantity kOfModel[] = {
     {"experts", [](M m, P, Stack) { return has_experts(m); }},
     {"heads", [](M m, P, Stack) { return m.attention.heads; }},
     {"kv_heads", [](M m, P, Stack) { return m.attention.kv_heads; }},
@@ -126,7 +126,8 @@ constexpr NamedQuantity kQuantities[] = {
     {"norm_place", [](M m, P, Stack) { return m.norm_place; }, &kNormPlaces},
     {"mlp", [](M m, P, Stack) { return m.mlp; }, &kActivations},
     {"position", [](M m, P, Stack) { return m.attention.position; }, &kPositions},
-    // Quantities of the plan.
+};
+constexpr NamedQuantity kOfPlan[] = {
     {"expert_tp", [](M, P p, Stack) { return expert_tensor_ranks(p); }},
     {"expert_dp", [](M, P p, Stack) { return expert_data_ranks(p); }},
     {"expert_ranks", [](M, P p, Stack) { return p.degrees.ep * expert_tensor_ranks(p); }},
@@ -144,7 +145,8 @@ constexpr NamedQuantity kQuantities[] = {
        return p.stage_layers == default_stage_layers(m.layers, p.degrees.pp);
      }},
     {"cut_shared_indices", [](M m, P p, Stack) { return cuts_shared_indices(m, p); }},
-    // Quantities of the software.
+};
+constexpr NamedQuantity kOfSoftware[] = {
     {"free_experts", [](M m, P, Stack s) { return has_free_experts(m, s); }},
     {"adapters", [](M, P, Stack s) { return s->training.finetune.adapts; }},
     {"freezes", [](M, P, Stack s) { return s->training.finetune.freezes(); }},
@@ -165,9 +167,17 @@ constexpr NamedQuantity kQuantities[] = {
 }  // namespace
 
 std::optional<RuleQuantity> rule_quantity(std::string_view name) {
-  const auto* const row = std::find_if(std::begin(kQuantities), std::end(kQuantities),
-                                       [&](const NamedQuantity& one) { return one.name == name; });
-  return row == std::end(kQuantities) ? std::nullopt : std::optional(row->quantity);
+  for (const std::span<const NamedQuantity> rows :
+       {std::span<const NamedQuantity>(kOfModel), std::span<const NamedQuantity>(kOfPlan),
+        std::span<const NamedQuantity>(kOfSoftware)}) {
+    for (const NamedQuantity& row : rows) {
+      if (row.name != name) continue;
+      RuleQuantity quantity = row.quantity;
+      quantity.reads_plan = rows.data() == std::data(kOfPlan);
+      return quantity;
+    }
+  }
+  return std::nullopt;
 }
 
 std::int64_t missing_at_ends(const ModelSpec& model, const Plan& plan) {

@@ -84,7 +84,7 @@ std::string jobset_text(const std::string& name, const LaunchSize& size, const s
       {"{nics}", std::to_string(size.nics)}};
   const bool has_rdma = size.nodes > 1 && size.nics > 0;
   std::string text;
-  std::string_view rest{reinterpret_cast<const char*>(kJobSet.data()), kJobSet.size()};
+  std::string_view rest = as_text(kJobSet);
   while (!rest.empty()) {
     std::string line(cut_off(rest, "\n"));
     if (line.starts_with('#')) continue;

@@ -40,7 +40,7 @@ bool is_known(const HeldRow& row) {
 }
 
 std::vector<HeldRow> read_rows() {
-  std::string_view text{reinterpret_cast<const char*>(kHeldSettings.data()), kHeldSettings.size()};
+  std::string_view text = as_text(kHeldSettings);
   std::vector<HeldRow> rows;
   while (!text.empty()) {
     std::string_view line = cut_off(text, "\n");

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <numeric>
 
-#include "core/software/part_rules.h"
+#include "core/software/launch_rules.h"
 #include "plans/search/stage_cuts.h"
 
 namespace tpsim {
@@ -50,7 +50,12 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
     if (!row.tried.empty())
       space_.asked[row.setting] = tried_values(scenario.stack.choices, space_, row.setting);
   }
-  rules_ = rules_of(scenario.stack.launcher, RuleScope::kPlan);
+  for (const RuleScope scope : {RuleScope::kPlan, RuleScope::kParts}) {
+    const auto& rules = rules_of(scenario.stack.launcher, scope);
+    std::copy_if(
+        rules.begin(), rules.end(), std::back_inserter(rules_),
+        [&](const LaunchRule* rule) { return rule->may_break(scenario.model, scenario.stack); });
+  }
   const StackChoices& choices = scenario.stack.choices;
   impossible_rank_orders_ = static_cast<std::int64_t>(
       std::erase_if(space_.asked[Setting::kRankOrder], [&](std::int64_t order) {
@@ -75,10 +80,9 @@ PlanSpace::PlanSpace(const Scenario& scenario, SearchSpace space)
 
 const char* PlanSpace::refusal(const Plan& plan) const {
   for (const LaunchRule* rule : rules_) {
-    if (rule->is_broken(scenario_.model, plan)) return refusal_of(*rule);
+    if (rule->is_broken(scenario_.model, plan, &scenario_.stack)) return refusal_of(*rule);
   }
-  const PartRule* const rule = broken_part_rule(scenario_.stack, scenario_.model, plan);
-  return rule == nullptr ? nullptr : refusal_of(*rule);
+  return nullptr;
 }
 
 void PlanSpace::add_families() {

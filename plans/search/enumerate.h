@@ -133,7 +133,8 @@ class PlanSpace {
   const char* refusal(const Plan& plan) const;
 
   const Scenario& scenario_;
-  std::vector<const LaunchRule*> rules_;  // rules of the launcher for whole plans
+  // Rules for whole plans that plans of this model with this software may break.
+  std::vector<const LaunchRule*> rules_;
   // With the values to try for settings that do not depend on the layout.
   SearchSpace space_;
   std::vector<std::int64_t> gpu_counts_;

@@ -185,6 +185,10 @@ double FamilySearch::score_of_bound(const Plan& plan, const GroupBounds::Times& 
 }
 
 void FamilySearch::bound(const PlanGroup& group) {
+  if (space_.is_late()) {
+    found_.not_compared += group.plans * std::ssize(group.arrangements);
+    return;
+  }
   constexpr double kMost = std::numeric_limits<double>::max();
   BoundedGroup bounded{.bound = kMost,
                        .step = kMost,

@@ -62,7 +62,8 @@ class FamilySearch {
   struct Found {
     EnumerationCount count;
     std::int64_t over_memory = 0, over_host = 0, more_recompute = 0, too_long = 0;
-    std::int64_t not_as_good = 0;  // plans whose bound exceeds the goal
+    std::int64_t not_as_good = 0;   // plans whose bound exceeds the goal
+    std::int64_t not_compared = 0;  // plans that were left at SearchSpace::until
     std::vector<Candidate> candidates;
     std::vector<BoundedGroup> groups;
   };
@@ -74,12 +75,14 @@ class FamilySearch {
         bounds_(pricer_),
         group_bounds_(pricer_),
         plans_(plans),
+        space_(space),
         objective_(space.objective),
         limit_(memory_limit(pricer_.scenario(), space)),
         first_order_(plans.first_rank_order()) {}
 
   // Computes bounds of groups only. Leaves out groups whose bound exceeds `goal`, and the slots in
-  // `slow` (may be null). Memory is checked last, and that of single plans not yet.
+  // `slow` (may be null). Memory is checked last, and that of single plans not yet. Leaves out the
+  // groups that follow SearchSpace::until.
   Found bound_groups(std::int64_t family, double goal, const SlowGroups* slow);
   // Evaluates the plans of a group. Skips plans whose bound exceeds `goal`.
   Found open(const BoundedGroup& group, double goal);
@@ -117,6 +120,7 @@ class FamilySearch {
   PlanBounds bounds_;
   GroupBounds group_bounds_;
   const PlanSpace& plans_;
+  const SearchSpace& space_;
   Objective objective_;
   bool trades_memory_ = false;  // a longer step for less memory is of interest
   Bytes limit_;

@@ -50,6 +50,7 @@ void add_counts(const SearchResult& from, SearchResult& to) {
   to.feasible += from.feasible;
   to.not_as_good += from.not_as_good;
   to.simulated += from.simulated;
+  to.not_compared += from.not_compared;
   for (const auto& [reason, count] : from.pruned) to.pruned[reason] += count;
 }
 
@@ -70,6 +71,7 @@ Result<SearchResult> over_open_parts(const Scenario& scenario,
   };
   std::vector<Scored> tried;
   SearchResult best;
+  double visited = 0;
   for (const PartValues& parts : all) {
     const auto done = static_cast<double>(tried.size());
     const auto show = [&](double share) {
@@ -78,6 +80,8 @@ Result<SearchResult> over_open_parts(const Scenario& scenario,
     Scenario one = scenario;
     one.stack = with_parts(std::move(one.stack), parts);
     TPSIM_TRY(SearchResult found, search(one, show));
+    visited += found.visited;
+    const bool is_complete = found.is_complete();
     Scored scored{first_score(found), {parts, std::nullopt}};
     if (!found.plans.empty()) scored.tried.step = found.plans.front().predicted.step;
     if (!tried.empty()) {
@@ -88,7 +92,9 @@ Result<SearchResult> over_open_parts(const Scenario& scenario,
       best = std::move(found);
     }
     tried.push_back(std::move(scored));
+    if (!is_complete) break;  // no time is left
   }
+  best.visited = visited / static_cast<double>(all.size());
   std::stable_sort(tried.begin(), tried.end(),
                    [](const Scored& a, const Scored& b) { return a.score < b.score; });
   for (Scored& one : tried) best.tried.push_back(std::move(one.tried));

@@ -68,6 +68,7 @@ class SearchPass {
   Result<SearchResult> best(const std::function<void(double)>& progress, int threads,
                             double reached = kNoCap) {
     return completed([&]() -> Status {
+      has_plans_ = reached < kNoCap;
       TPSIM_TRY_STATUS(bound_families(threads, progress, std::min(cap_, reached)));
       std::vector<Scored> best;
       TPSIM_TRY_STATUS(open_best(groups_, progress, best));
@@ -130,7 +131,7 @@ class SearchPass {
     TPSIM_TRY_STATUS(work());
     if (result_.feasible == 0 && cap_ == kNoCap) {
       if (result_.pruned.count(kTooLong) > 0) return step_too_long(pricers_.scenario());
-      if (seeks_miss_) TPSIM_TRY_STATUS(find_nearest_miss());
+      if (seeks_miss_ && result_.is_complete()) TPSIM_TRY_STATUS(find_nearest_miss());
     }
     return std::move(result_);
   }
@@ -163,7 +164,7 @@ class SearchPass {
         families_.push_back(families);
       }
       return [&, families](std::int64_t i) {
-        if (kept > most_) return;
+        if (kept > most_ || space_.is_late()) return;
         Found& part = found[static_cast<std::size_t>(i)];
         part = families->bound_groups(i, goal, slow_);
         kept += static_cast<std::int64_t>(part.groups.size());
@@ -173,6 +174,9 @@ class SearchPass {
     });
     if (kept > most_) return too_many_fit();
     for (Found& part : found) add(part);
+    if (done < plans_.families()) {
+      result_.visited = static_cast<double>(done) / static_cast<double>(plans_.families());
+    }
     bounded_ = result_;
     bounded_to_ = goal;
     return Ok{};
@@ -190,6 +194,7 @@ class SearchPass {
     prune(kTooLong, part.too_long);
     prune(kNotAsGood, part.not_as_good);
     result_.not_as_good += part.not_as_good;
+    result_.not_compared += part.not_compared;
     result_.feasible += static_cast<std::int64_t>(part.candidates.size());
     candidates_.insert(candidates_.end(), part.candidates.begin(), part.candidates.end());
     groups_.insert(groups_.end(), part.groups.begin(), part.groups.end());
@@ -240,7 +245,7 @@ class SearchPass {
 
   // Processes groups and plans in ascending order of their bounds. A group is expanded into its
   // plans; a plan is simulated. Stops when the lowest bound exceeds the worst of the `top` best
-  // scores.
+  // scores, or at SearchSpace::until if there are plans.
   Status open_best(std::vector<BoundedGroup>& groups, const std::function<void(double)>& progress,
                    std::vector<Scored>& best) {
     std::sort(groups.begin(), groups.end(), [](const BoundedGroup& a, const BoundedGroup& b) {
@@ -263,11 +268,13 @@ class SearchPass {
       return same == best.end() ? goal() : std::min(goal(), same->score);
     };
     std::size_t group = 0;
+    bool is_late = false;
     while (group < groups.size() || !open.empty()) {
       const bool opens = group < groups.size() &&
                          (open.empty() || groups[group].bound < candidates_[open.top()].bound);
       const double bound = opens ? groups[group].bound : candidates_[open.top()].bound;
-      if (bound > goal()) break;
+      is_late = space_.is_late() && (has_plans_ || !best.empty());
+      if (bound > goal() || is_late) break;
       if (opens) {
         if (progress && group % 64 == 0) progress(share_done(group, groups.size()));
         const std::size_t known = candidates_.size();
@@ -287,7 +294,14 @@ class SearchPass {
       }
     }
     Found left;
-    for (; group < groups.size(); ++group) left.not_as_good += groups[group].plans;
+    if (is_late) {
+      left.not_compared += std::ssize(open);
+      result_.feasible -= std::ssize(open);
+    }
+    for (; group < groups.size(); ++group) {
+      const bool may_be_better = is_late && groups[group].bound <= goal();
+      (may_be_better ? left.not_compared : left.not_as_good) += groups[group].plans;
+    }
     add(left);
     return Ok{};
   }
@@ -357,7 +371,8 @@ class SearchPass {
   double cap_;
   const SlowGroups* slow_;
   bool surely_;
-  bool seeks_miss_;  // whether to compute SearchResult::nearest_miss if no plan fits
+  bool seeks_miss_;         // whether to compute SearchResult::nearest_miss if no plan fits
+  bool has_plans_ = false;  // an earlier search found as many plans as are wanted
   PricerPool& pricers_;
   PlanSpace plans_;
   std::int64_t most_;  // maximum number of candidates or groups

@@ -44,7 +44,11 @@ struct SearchResult {
   // Plans that were skipped before their memory was computed, because even their best case is
   // worse than the plans found. Also counted in `pruned`.
   std::int64_t not_as_good = 0;
-  std::int64_t simulated = 0;                  // plans simulated event by event
+  std::int64_t simulated = 0;  // plans simulated event by event
+  // A search that ended at SearchSpace::until has the share of the families that it visited, 0 if
+  // it searched only a likely part of the space, and the number of plans that it did not compare.
+  double visited = 1;
+  std::int64_t not_compared = 0;
   std::map<std::string, std::int64_t> pruned;  // reason -> number of combinations
   Seconds elapsed;  // until the answer, with all searches for it; set by plan_answer()
   std::vector<PlannedRun> plans;  // best first, simulated event by event
@@ -56,6 +60,8 @@ struct SearchResult {
   // The combinations of software options that the search tried (StackChoices::parts), best first.
   // Counts are those of all combinations; other members describe the first one.
   std::vector<TriedParts> tried;
+
+  bool is_complete() const { return visited == 1 && not_compared == 0; }
 };
 
 }  // namespace tpsim

@@ -1,6 +1,7 @@
 // The space of a search: requested values of each setting, stage cuts, objective and memory limit.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -56,6 +57,10 @@ struct SearchSpace : SearchLimits {
   Objective objective = Objective::kTime;
   Grouping group = Grouping::kNone;
   bool wants_nearest_miss = true;  // compute SearchResult::nearest_miss if no plan fits
+  // The search ends at this time even if it is not complete. Absent: only when it is complete.
+  std::optional<std::chrono::steady_clock::time_point> until;
+
+  bool is_late() const { return until && std::chrono::steady_clock::now() >= *until; }
 };
 
 // Returns the space with one setting fixed to a value. The value is no longer excluded.

@@ -29,11 +29,9 @@ void keep_nearest_miss(SearchResult& second, SearchResult& first) {
   if (first_is_nearer) second.nearest_miss = std::move(first.nearest_miss);
 }
 
-// Returns the `top` best plans of both searches, without and with offload. At equal scores, plans
-// of the first search come first. If layouts are ranked, keeps the better plan of each.
-SearchResult merged(SearchResult first, SearchResult second, std::size_t top, Grouping group) {
-  add_counts(first, second);
-  keep_nearest_miss(second, first);
+// Sets second.plans to the `top` best plans of both searches, each plan once. At equal scores,
+// plans of the first search come first. If layouts are ranked, keeps the better plan of each.
+void merge_plans(SearchResult first, SearchResult& second, std::size_t top, Grouping group) {
   std::vector<PlannedRun> plans;
   std::vector<double> scores;
   std::size_t i = 0, k = 0;
@@ -42,16 +40,24 @@ SearchResult merged(SearchResult first, SearchResult second, std::size_t top, Gr
         k == second.plans.size() || (i < first.plans.size() && first.scores[i] <= second.scores[k]);
     SearchResult& from = takes_first ? first : second;
     const std::size_t at = takes_first ? i++ : k++;
-    const bool is_variant = group == Grouping::kLayout &&
-                            std::any_of(plans.begin(), plans.end(), [&](const PlannedRun& run) {
-                              return run.plan.degrees == from.plans[at].plan.degrees;
-                            });
-    if (is_variant) continue;
+    const Plan& plan = from.plans[at].plan;
+    const bool is_known = std::any_of(plans.begin(), plans.end(), [&](const PlannedRun& run) {
+      return group == Grouping::kLayout ? run.plan.degrees == plan.degrees : run.plan == plan;
+    });
+    if (is_known) continue;
     plans.push_back(std::move(from.plans[at]));
     scores.push_back(from.scores[at]);
   }
   second.plans = std::move(plans);
   second.scores = std::move(scores);
+}
+
+// Returns the result of both searches, without and with offload.
+SearchResult merged(SearchResult first, SearchResult second, std::size_t top, Grouping group) {
+  add_counts(first, second);
+  second.visited = (first.visited + second.visited) / 2;
+  keep_nearest_miss(second, first);
+  merge_plans(std::move(first), second, top, group);
   return second;
 }
 
@@ -146,19 +152,31 @@ class StagedSearch::Stages {
   }
 
   // Returns a score that at least `top` plans reach, or kNoCap: found in a small part of the space,
-  // so that the search of the whole space rejects most groups by their first bound.
-  double reached_score() {
+  // so that the search of the whole space rejects most groups by their first bound. Keeps the
+  // result in `likely` if the search has a limit of time.
+  double reached_score(SearchResult& likely) {
     if (space_.objective == Objective::kMemory) return kNoCap;
     if (!pricers_) pricers_ = std::make_shared<PricerPool>(scenario_);
     double reached = kNoCap;
     for (const std::int64_t sequences : {1, 4}) {
-      const SearchSpace part = likely_part(scenario_, space_, sequences);
-      const double score = SearchPass(*pricers_, part, top_, cap_).reached_score(threads_, reached);
-      reached = std::min(reached, score);
+      SearchSpace part = likely_part(scenario_, space_, sequences);
+      part.wants_nearest_miss = false;
+      SearchPass pass(*pricers_, part, top_, cap_);
+      if (space_.until) {
+        Result<SearchResult> found = pass.best({}, threads_, reached);
+        if (!found.ok() || found->visited == 0) continue;
+        merge_plans(std::move(likely), *found, wanted(), space_.group);
+        likely = std::move(*found);
+        if (likely.scores.size() == wanted()) reached = likely.scores.back();
+      } else {
+        reached = std::min(reached, pass.reached_score(threads_, reached));
+      }
       pricers_->take_back_all();
     }
     return reached;
   }
+
+  std::size_t wanted() const { return static_cast<std::size_t>(std::max(1, top_)); }
 
   // If some plans exceed memory, a second pass tries plans with an offloaded optimizer. If a plan
   // fits without offload, the pass is skipped for the objective memory, and otherwise keeps plans
@@ -170,19 +188,28 @@ class StagedSearch::Stages {
       if (!progress) return {};
       return [=](double done) { progress(begin + done * (end - begin)); };
     };
-    TPSIM_TRY(SearchResult found, first().best(part(0, share), threads_, reached_score()));
+    SearchResult likely;
+    const double reached = reached_score(likely);
+    TPSIM_TRY(SearchResult found, first().best(part(0, share), threads_, reached));
+    if (found.visited == 0) {
+      likely.visited = 0;
+      return likely;
+    }
+    if (!found.is_complete()) {
+      merge_plans(std::move(likely), found, wanted(), space_.group);
+      return found;
+    }
     fits_without_offload_ = !found.plans.empty();
     if (!may_offload(scenario_, space_) || !lacked_memory(found)) return found;
     if (fits_without_offload_ && space_.objective == Objective::kMemory) {
       found.offload = OffloadSearch::kLeftOut;
       return found;
     }
-    const auto wanted = static_cast<std::size_t>(std::max(1, top_));
     const double cap = fits_without_offload_ ? found.scores.front() : cap_;
     TPSIM_TRY(SearchResult second_found,
               second(cap, fits_without_offload_).best(part(share, 1), threads_));
     second_found.offload = fits_without_offload_ ? OffloadSearch::kSurely : OffloadSearch::kNeeded;
-    return merged(std::move(found), std::move(second_found), wanted, space_.group);
+    return merged(std::move(found), std::move(second_found), wanted(), space_.group);
   }
 
   Result<SearchResult> front_plans(const Progress& progress) {

@@ -88,8 +88,8 @@ class LayerPricer {
   // Returns the price of one kernel of the profile's kind.
   OpPrice op_price(const OpRecord& op);
   // Returns the device time of all kernels of an op at the clock of its layer, on a rank with the
-  // mean number of tokens.
-  OpPrice kernel_price(const LoweredOp& op, double clock);
+  // mean number of tokens. `price`: op_price(op).
+  Seconds kernel_time(const LoweredOp& op, const OpPrice& price, double clock) const;
   Seconds copy_time(const LoweredCopy& copy) const;
   // Returns the time of an op at the end of a step.
   Seconds end_op_time(const LoweredOp& op, const Plan& plan);

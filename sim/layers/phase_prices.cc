@@ -26,16 +26,15 @@ OpPrice LayerPricer::op_price(const OpRecord& op) {
   return op_prices_.emplace(priced, ops().price(op)).first->second;
 }
 
-OpPrice LayerPricer::kernel_price(const LoweredOp& op, double clock) {
-  OpPrice price = op_price(op);
-  price.time = time_factor(op) * price.at(clock);
+Seconds LayerPricer::kernel_time(const LoweredOp& op, const OpPrice& price, double clock) const {
+  const Seconds time = time_factor(op) * price.at(clock);
   // Kernels over few elements are bound by latency, so many launches take at least their latencies.
   // GEMMs of experts are launched side by side.
   if (op.traffic == 1 && op.launches > 1 && op.label.part != ModelPart::kExperts) {
     const auto others = static_cast<double>(op.launches - 1);
-    price.time = std::max(price.time, others * scenario().profile.model.kernel_latency);
+    return std::max(time, others * scenario().profile.model.kernel_latency);
   }
-  return price;
+  return time;
 }
 
 Seconds LayerPricer::copy_time(const LoweredCopy& copy) const {
@@ -174,22 +173,27 @@ class PhaseWalk {
   }
 
   void price(const LoweredOp& op) {
-    const OpPrice price = pricer_.kernel_price(op, clock_);
-    if (clocked_ != nullptr) clocked_->add(pricer_.op_price(op), op.load * pricer_.time_factor(op));
-    cost_.work[work_term(op)] += price.time;
-    cost_.work[StepTerm::kImbalance] += (op.load - 1) * price.time;
-    cost_.by_source[price.source] += op.load * price.time;
-    if (is_core(op.key.kind)) add_core(op, pricer_.kernel_price(op, kHighestClock).time);
-    const Seconds each = (op.load / static_cast<double>(op.launches)) * price.time;
-    run(repeat(launch(scenario(), op.issue, each), op.launches), op.load * price.time);
+    const OpPrice price = pricer_.op_price(op);
+    const Seconds time = pricer_.kernel_time(op, price, clock_);
+    cost_.work[work_term(op)] += time;
+    cost_.work[StepTerm::kImbalance] += (op.load - 1) * time;
+    cost_.by_source[price.source] += op.load * time;
+    if (clocked_ != nullptr) {
+      clocked_->add(price, op.load * pricer_.time_factor(op));
+    } else if (is_core(op.key.kind)) {
+      add_core(op, price);
+    }
+    const Seconds each = (op.load / static_cast<double>(op.launches)) * time;
+    run(repeat(launch(scenario(), op.issue, each), op.launches), op.load * time);
   }
 
   // A gradient that is not accumulated is not read.
-  void add_core(const LoweredOp& op, Seconds time) {
+  void add_core(const LoweredOp& op, const OpPrice& price) {
+    Seconds time = pricer_.kernel_time(op, price, kHighestClock);
     if (op.key.kind == OpKind::kMatmul && (op.key.variant & kAccumulate) != 0) {
       LoweredOp fresh = op;
       fresh.key.variant &= static_cast<std::uint8_t>(~kAccumulate);
-      time = std::min(time, pricer_.kernel_price(fresh, kHighestClock).time);
+      time = std::min(time, pricer_.kernel_time(fresh, pricer_.op_price(fresh), kHighestClock));
     }
     cost_.core.device += op.load * time;
     cost_.core.host += static_cast<double>(op.launches) * op.issue;

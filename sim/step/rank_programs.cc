@@ -26,8 +26,9 @@ IssuedEvent issued(LayerPricer& pricer, const Plan& plan, const LoweredLayer& la
     case Kind::kOp: {
       const LoweredOp& op = layer.ops[event.index];
       if (is_step_end) return {op, Stream::kCompute, pricer.end_op_time(op, plan)};
-      const OpPrice price = pricer.kernel_price(op, clock);
-      return {op, Stream::kCompute, op.load * price.time, name_of(price.source)};
+      const OpPrice price = pricer.op_price(op);
+      return {op, Stream::kCompute, op.load * pricer.kernel_time(op, price, clock),
+              name_of(price.source)};
     }
     case Kind::kStart:
     case Kind::kCollective: {

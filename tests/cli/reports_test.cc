@@ -177,6 +177,7 @@ TEST_CASE("every report has the keys and types of its schema") {
            "simulate --program captures/llama_fsdp.json --cluster four-nodes --stack plain",
            "plan " + tiny + "--gpus 8 --top 3",
            "plan " + tiny + "--gpus 8 --loss-head eager,chunked",
+           "plan " + tiny + "--gpus 8 --within 0.01ms",
            "plan " + tiny + "--gpus 8 --max-memory 10MiB",
            "plan " + tiny + "--gpus 2,4,7",
            "plan --model tiny --gpus 8",

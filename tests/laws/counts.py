@@ -239,6 +239,15 @@ def step_flops(model, batch):
     return 3 * batch * (sum(each[kind] for kind in layers) + head + parts)
 
 
+def adapter_flops(model, batch):
+    """FLOPs of training adapters of rank 0: no weight has a gradient."""
+    kinds, layers = blocks_of(model)
+    products = [2 * model["seq"] * (mixer.cut + mixer.whole + Mlp(model, kind).passed())
+                for kind in kinds for mixer in [Mixer(model, kind)]]
+    head = 2 * model["seq"] * model["hidden"] * model["vocab"]
+    return step_flops(model, batch) - batch * (sum(products[kind] for kind in layers) + head)
+
+
 def recomputed_flops(model, plan):
     """FLOPs of full recompute, or of recomputing the first blocks of each chunk."""
     kinds, layers = blocks_of(model)

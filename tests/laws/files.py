@@ -88,6 +88,8 @@ def own_parts(case):
     own = parts_of(stack)
     if stack.get("compiles_loss") and case.options.get("--compile") == "on":
         own.pop("--logits-dtype", None)  # torch.compile has another one
+    if case.options.get("--finetune") == "qlora":
+        own.pop("--base-dtype", None)  # the stack's own is that of whole training
     for name, value in own.items():
         if name in case.options:
             continue

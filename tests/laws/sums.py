@@ -102,6 +102,12 @@ def flops_faults(case, options):
     gpu_seconds = predicted["step_s"] * report["gpus"]
     mine = counts.step_flops(model, report["global_batch"])
     got = predicted["model_tflops_per_gpu"] * 1e12 * gpu_seconds
+    if options.get("--finetune", "full") != "full":
+        least = counts.adapter_flops(model, report["global_batch"])
+        if not least * (1 - 1e-6) <= got <= mine * (1 + 1e-6):
+            yield case.violation("FLOPs with adapters are outside the formulas", f"{got:.8g}, {least:.8g} to {mine:.8g}",
+                                 command)
+        return  # adapters are recomputed too
     if not close(got, mine, 1e-6):
         yield case.violation("model FLOPs are others than the formula's", f"{got:.8g} and {mine:.8g}", command)
     modules = recomputed_modules(case, report, json.loads(file))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <random>
 #include <set>
 
@@ -146,7 +147,8 @@ Scenario tight(const ModelSpec& model) {
 bool is_whole(const SearchResult& found) {
   std::int64_t pruned = 0;
   for (const auto& [reason, count] : found.pruned) pruned += count;
-  return found.considered == found.feasible + pruned && found.not_as_good <= pruned;
+  return found.considered == found.feasible + pruned + found.not_compared &&
+         found.not_as_good <= pruned;
 }
 
 // Runs `rounds` rounds, each with a random model, machine and space.
@@ -260,6 +262,32 @@ TEST_CASE("any number of threads gives the same answer") {
         CHECK(together->plans[i].plan == alone->plans[i].plan);
         CHECK(together->plans[i].predicted.step == alone->plans[i].predicted.step);
       }
+    }
+  }
+}
+
+TEST_CASE("a search with a limit of time finds no better plans, and counts what it leaves") {
+  SearchSpace space;
+  space.gpus = 16;
+  space.global_batch = 16;
+  const Scenario scenario = tight(test::small_bloom());
+  const Result<SearchResult> whole = search(scenario, space, 5, {});
+  REQUIRE(whole.ok());
+  CHECK(whole->is_complete());
+  for (const std::int64_t milliseconds : {0, 1, 2, 4, 8, 16, 32, 600'000}) {
+    INFO(milliseconds);
+    space.until = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+    const Result<SearchResult> found = search(scenario, space, 5, {});
+    REQUIRE(found.ok());
+    CHECK(is_whole(*found));
+    if (milliseconds == 0) CHECK_FALSE(found->is_complete());
+    if (milliseconds == 600'000) CHECK(found->is_complete());
+    if (found->is_complete()) CHECK(found->plans.size() == whole->plans.size());
+    REQUIRE(found->plans.size() <= whole->plans.size());
+    REQUIRE(found->scores.size() == found->plans.size());
+    for (std::size_t i = 0; i < found->plans.size(); ++i) {
+      CHECK(found->scores[i] >= whole->scores[i]);
+      if (found->is_complete()) CHECK(found->plans[i].plan == whole->plans[i].plan);
     }
   }
 }
