@@ -10,6 +10,8 @@
 //     stack NAME           of the catalogue. Absent: as the reader determines
 //     tables NAME...       adds the lines of these tables behind the program's own
 //     defaults NAME=VALUE  of the program, under the reader's names
+//     base PATH            a configuration in the program's sources with its defaults, which count
+//                          if a folder above the file has it
 //     keeps_rest           passes other settings to the reader. Absent: they are unknown
 //     note TEXT            the part of the program's work that the plan does not include
 //     code FUNCTION...     of frameworks/programs/program_code.h

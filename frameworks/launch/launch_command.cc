@@ -278,6 +278,7 @@ std::optional<LaunchCommand> training_of(const ShellCommand& started, const Shel
   read_size(command.launcher, Variables(script, &started), command);
   read_environment(script, &started, command);
   command.exported = started.environment;
+  command.folder = started.folder;
   for (const ShellVariable& one : script.variables) {  // of a text that is read without bash
     if (one.values.size() == 1) command.exported.try_emplace(one.name, one.values.front());
   }

@@ -260,6 +260,7 @@ Result<StatedModel> model_of_megatron(const Options& options) {
                   ? MlpKind::kSwiglu
               : has_option(options, "--squared-relu") ? MlpKind::kReluSquared
               : has_option(options, "--quick-geglu")  ? MlpKind::kClampedSwiglu
+              : has_option(options, "--geglu")        ? MlpKind::kGeglu
                                                       : MlpKind::kGelu;
   model.mlp_limit = number_of<double>(options, "--activation-func-clamp-value", 0.0);
   const auto dense_ffn = number_of<std::int64_t>(options, "--ffn-hidden-size", usual_ffn(model));
