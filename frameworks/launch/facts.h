@@ -19,7 +19,8 @@
 //                          translates a setting to the reader's NAME with the value AS. VALUE:
 //                          lower-case patterns, one of which must match. Every row that matches key
 //                          and value applies; one without VALUE only if no other row of that key
-//                          does. "*" as NAME inserts the text that a '*' of KEY matched. Names
+//                          does. "*" as NAME inserts the text that a '*' of KEY matched, or
+//                          else the last part of KEY. Names
 //                          that start with '@' are intermediate values for the code, or read by the
 //                          import itself: @model (a name or path), @config, @nodes,
 //                          @gpus-per-node, @gpus, @length (the sum of all settings that map to

@@ -168,7 +168,7 @@ class ScriptReader {
   }
   static bool is_same(const ImportedPlan& a, const ImportedPlan& b) {
     return a.plan == b.plan && a.parts == b.parts && a.stack == b.stack &&
-           to_json(a.model) == to_json(b.model);
+           to_json(with_vocab(a)) == to_json(with_vocab(b));
   }
   static std::string text_of(const ShellVariant& variant) {
     if (variant.kind == "status") return fmt::format("whether '{}' succeeds", variant.unknown);

@@ -43,11 +43,12 @@ std::string_view pattern_of(std::string_view key, std::string_view patterns) {
 }
 
 // Returns the reader's name for a key. If the row's name is "*", returns the part of the key that
-// the '*' of the row's pattern matched.
+// the '*' of the row's pattern matched; without one, the last part of the key.
 std::string name_of_row(const ProgramSetting& row, std::string_view key) {
   if (row.becomes != "*") return std::string(row.becomes);
   const std::string_view pattern = pattern_of(key, row.key);
-  return std::string(key.substr(pattern.size() - (pattern.ends_with('*') ? 1 : 0)));
+  if (!pattern.ends_with('*')) return std::string(key.substr(key.rfind('.') + 1));
+  return std::string(key.substr(pattern.size() - 1));
 }
 
 // Returns the name as the reader spells it: Megatron's arguments contain '-' instead of '_'.
@@ -245,6 +246,13 @@ Result<ImportedPlan> as_trainer(ProgramSettings& settings, const LaunchCommand* 
   const ModelSplit split{settings.number("@tp", 1), settings.number("@cp", 1),
                          settings.number("@ep", 1)};
   TPSIM_TRY_STATUS(split_model(split, batch, plan));
+  const std::int64_t whole = plan.plan.global_batch;
+  if (batch > 0 && whole != batch && whole != 2 * batch) {  // twice: pairs of sequences
+    plan.notes.push_back(fmt::format(
+        "the file's batch of {} is not a multiple of {} sequences per GPU on {} ranks: {} are "
+        "predicted",
+        batch, plan.plan.micro_batch, plan.plan.degrees.dp, whole));
+  }
   if (settings.is("@gradients", "bf16")) plan.plan.gradient_dtype = DType::kBFloat16;
   return plan;
 }

@@ -186,6 +186,14 @@ void derive_automodel(ProgramSettings& settings, LeftSettings& left) {
 
 void derive_nemo_rl(ProgramSettings& settings, LeftSettings& left) {
   put_replicas(settings, left);
+  // A pack holds the sequences of a rank if they are fewer than a micro-batch.
+  const char* const micro =
+      settings.has("@micro-batch") ? "@micro-batch" : "per_device_train_batch_size";
+  const std::int64_t of_rank = settings.number("@global-batch", 0) * settings.number("@tp", 1) /
+                               std::max<std::int64_t>(1, settings.replicas());
+  if (settings.has("@packs") && of_rank > 0 && settings.number(micro, 1) > of_rank) {
+    settings.put(micro, of_rank);
+  }
   if (settings.is("@pairs", "true")) settings.double_pairs({"@global-batch", "@micro-batch"});
   if (settings.has("@generates")) settings.note(kOnlyUpdate);
   if (!settings.has("@length")) {

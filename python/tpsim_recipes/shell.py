@@ -150,6 +150,7 @@ def missing_of(run, folder):
     found = re.findall(r"^(?:.*: )?(?:\S*/)?(?:bash|cat|sed: can't read|line \d+): ([^:\n]+): No such file or directory$", run["errors"], re.MULTILINE)
     missing += [one if one.endswith(".sh") or not os.path.dirname(one) else os.path.dirname(one) + "/" for one in found]
     missing += re.findall(r": (?:cannot [\w ]+ ')?(/[^\n':]+)'?: No such file or directory$", run["errors"], re.MULTILINE)
+    missing += re.findall(r": cannot stat '([^/\n'][^\n']*)': No such file or directory$", run["errors"], re.MULTILINE)
     return [one for one in dict.fromkeys(missing) if one.strip("!/-") and one + "/" not in missing and not exists(one.removesuffix("!"), folder, run)]
 
 
