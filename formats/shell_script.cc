@@ -34,8 +34,8 @@ std::map<std::string, std::string> texts_at(const JsonValue& object, std::string
 std::vector<ShellCommand> commands_at(const JsonValue& object) {
   std::vector<ShellCommand> commands;
   for (const JsonValue& one : *object.find("commands")->as<JsonValue::Array>()) {
-    commands.push_back({strings_at(one, "words"), texts_at(one, "environment"),
-                        text_of_answer(one, "folder")});
+    commands.push_back(
+        {strings_at(one, "words"), texts_at(one, "environment"), text_of_answer(one, "folder")});
   }
   return commands;
 }

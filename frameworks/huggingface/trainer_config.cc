@@ -256,7 +256,8 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
         ", the maximum length: with shorter samples a step takes less time and memory, so both "
         "are upper bounds");
   } else if (!keeps_seq) {
-    result.notes.push_back(every + ", the length of the model: the file does not state one (--seq)");
+    result.notes.push_back(every +
+                           ", the length of the model: the file does not state one (--seq)");
   }
 }
 

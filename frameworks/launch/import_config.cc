@@ -40,7 +40,7 @@ Status add_bases(const std::string& by, const std::string& folder, const ImportI
 
 // Returns the programs and frameworks whose configuration files are read.
 std::string readable_programs() {
-  std::vector<std::string> names = {"torchtitan", "nanotron",   "Megatron", "NeMo",
+  std::vector<std::string> names = {"torchtitan", "nanotron",    "Megatron", "NeMo",
                                     "accelerate", "the Trainer", "axolotl",  "DeepSpeed"};
   for (const TrainingProgram& one : all_programs()) {
     const bool is_new = std::find(names.begin(), names.end(), one.name) == names.end();
@@ -103,10 +103,9 @@ Result<ImportedPlan> import_settings(const std::vector<FlatSetting>& settings,
     return import_manifest(file, inputs);
   }
   if (framework == frameworks().end()) {
-    return bad_input(
-        "is not a configuration of a known training program", path_of(file),
-        fmt::format("tpsim reads files of {}, and commands in files of Kubernetes",
-                    readable_programs()));
+    return bad_input("is not a configuration of a known training program", path_of(file),
+                     fmt::format("tpsim reads files of {}, and commands in files of Kubernetes",
+                                 readable_programs()));
   }
   if (has_prefix(settings, "perf_matrix.")) {
     return bad_input("contains a matrix of many plans (perf_matrix)", path_of(file),

@@ -130,15 +130,17 @@ std::int64_t ProgramSettings::replicas() {
 }
 
 void ProgramSettings::note_longest() {
-  note(fmt::format("every sequence is predicted as {} tokens, the maximum length: shorter samples "
-                   "take less time and memory, so both are upper bounds",
-                   *find("@length")));
+  note(
+      fmt::format("every sequence is predicted as {} tokens, the maximum length: shorter samples "
+                  "take less time and memory, so both are upper bounds",
+                  *find("@length")));
 }
 
 void ProgramSettings::double_pairs(std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) put(name, 2 * number(name, 1));
-  note("a sample is a pair of sequences, so batch sizes are doubled; the forward pass of the "
-       "reference model is not predicted");
+  note(
+      "a sample is a pair of sequences, so batch sizes are doubled; the forward pass of the "
+      "reference model is not predicted");
 }
 
 void ProgramSettings::put_micro_batch_of(std::int64_t tokens) {

@@ -295,9 +295,9 @@ PLAIN = [
     f"deepspeed --num_gpus 8 pretrain_gpt.py {DEEPSPEED} --deepspeed --deepspeed_config ./ds.json",
     f"deepspeed --num_gpus 8 pretrain_gpt.py {DEEPSPEED} --deepspeed --deepspeed_config /home/gone/conf/here/ds.json",
     # A vocabulary that the script leaves to a tokenizer, and a value that does not matter.
-    f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL.replace('--vocab-size 50304', '--tokenizer-type Llama2Tokenizer --tokenizer-model my-100k.model')} --seed $SEED "
-    "--hidden-size 4096 --num-layers 32 --num-attention-heads 32 --ffn-hidden-size 11008 --swiglu --normalization RMSNorm --disable-bias-linear "
-    "--untie-embeddings-and-output-weights --position-embedding-type rope",
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size 11008 --num-attention-heads 32 --seq-length 4096 "
+    "--max-position-embeddings 4096 --swiglu --normalization RMSNorm --disable-bias-linear --untie-embeddings-and-output-weights --bf16 "
+    "--position-embedding-type rope --tokenizer-type Llama2Tokenizer --tokenizer-model my-100k.model --micro-batch-size 1 --global-batch-size 64 --seed $SEED",
     "source /home/gone/conf/here/size.sh\n" + f"torchrun --nproc_per_node $SIZE pretrain_gpt.py {MODEL}",
 ]
 

@@ -70,11 +70,12 @@ TEST_CASE("NeMo-RL's YAML extends other files, and trains with Megatron-Core or 
   CHECK(fsdp->plan.zero == 3);
   CHECK(fsdp->plan.global_batch == 64);
   CHECK(fsdp->plan.recompute == Recompute::kFull);
-  const auto megatron = import_text("run.yaml",
-                                    "defaults: middle.yaml\npolicy:\n  megatron_cfg:\n"
-                                    "    enabled: true\n    tensor_model_parallel_size: 4\n"
-                                    "    pipeline_model_parallel_size: 2\ndata:\n  validation: null\n",
-                                    inputs);
+  const auto megatron =
+      import_text("run.yaml",
+                  "defaults: middle.yaml\npolicy:\n  megatron_cfg:\n"
+                  "    enabled: true\n    tensor_model_parallel_size: 4\n"
+                  "    pipeline_model_parallel_size: 2\ndata:\n  validation: null\n",
+                  inputs);
   if (!megatron.ok()) FAIL(to_string(megatron.error()));
   CHECK(megatron->plan.degrees == ParallelDegrees{.tp = 4, .pp = 2});
   CHECK(megatron->plan.global_batch == 32);
@@ -124,13 +125,13 @@ TEST_CASE("VeOmni without mixed precision trains in bf16, and reduces each micro
 }
 
 TEST_CASE("NeMo AutoModel's expert parallelism is that of FSDP 2") {
-  const auto plan = import_text(
-      "run.yaml",
-      "step_scheduler:\n  global_batch_size: 64\n  local_batch_size: 2\n"
-      "model:\n  _target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained\n"
-      "  pretrained_model_name_or_path: Qwen/Qwen3-30B-A3B\n"
-      "distributed:\n  strategy: fsdp2\n  ep_size: 8\ndataset:\n  seq_length: 4096\n",
-      beside(16));
+  const auto plan =
+      import_text("run.yaml",
+                  "step_scheduler:\n  global_batch_size: 64\n  local_batch_size: 2\n"
+                  "model:\n  _target_: nemo_automodel.NeMoAutoModelForCausalLM.from_pretrained\n"
+                  "  pretrained_model_name_or_path: Qwen/Qwen3-30B-A3B\n"
+                  "distributed:\n  strategy: fsdp2\n  ep_size: 8\ndataset:\n  seq_length: 4096\n",
+                  beside(16));
   if (!plan.ok()) FAIL(to_string(plan.error()));
   CHECK(plan->stack == "torchtitan");
   CHECK(plan->plan.degrees == ParallelDegrees{.dp = 16, .ep = 8});
