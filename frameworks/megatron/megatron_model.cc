@@ -111,7 +111,7 @@ std::int64_t vocab_in(const Options& options) {
   if (tokenizer == nullptr) return has_option(options, "--merge-file") ? kGpt2Words : 0;
   constexpr std::int64_t kLlama2Words = 32000;  // Touvron et al. 2023
   const std::string words = option_value(options, "--tokenizer-model");
-  const bool is_llamas = words.empty() || words.ends_with("tokenizer.model");
+  const bool is_llamas = words.empty() || unset_name(words) || words.ends_with("tokenizer.model");
   return *tokenizer == "GPT2BPETokenizer"               ? kGpt2Words
          : *tokenizer == "Llama2Tokenizer" && is_llamas ? kLlama2Words
                                                         : 0;
