@@ -96,7 +96,7 @@ class Script:
     def of_same_repository(self, name):
         """Returns "\\0" and the visible file or folder whose path ends as `name` does, in two parts or more; "" if none exists."""
         parts = os.path.normpath(os.path.join(self.folder, name)).split("/")
-        above = [*folders_above(os.path.dirname(self.path), self.visible)]
+        above = [os.path.dirname(self.path), *folders_above(os.path.dirname(self.path), self.visible)]
         ends = ("/".join([one, *parts[at:]]) for at in range(1, len(parts) - 1) for one in above if not name.endswith("!"))
         found = next((one for one in ends if (os.path.isdir if name.endswith("/") else os.path.isfile)(one)), "")
         return found and "\0" + found

@@ -259,7 +259,7 @@ def check_hostile(shell, folder):
 MODEL = ("--num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50304 "
          "--bf16 --micro-batch-size 1 --global-batch-size 64")
 # Scripts whose import asks for something, and options that answer as the message says.
-DEEPSPEED = MODEL.replace("--bf16", "--fp16")
+DEEPSPEED = MODEL.replace("--bf16", "--fp16").replace("--vocab-size", "--pad-vocab-size-to")
 REMEDIES = [
     (f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --tensor-model-parallel-size $TP", "--set TP=VALUE", ["--set", "TP=2"]),
     (f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --tensor-model-parallel-size $1", "--set 1=VALUE", ["--set", "1=2"]),
@@ -291,7 +291,7 @@ PLAIN = [
     f"mpirun -np $((N * SLURM_JOB_NUM_NODES)) --npernode $N -x NAME=3 bash -c 'set -u; echo $NAME; python pretrain_gpt.py {MODEL}'",
     "#!/bin/bash\n#PBS -l select=2\nset -eu\nN=$(wc -l < $PBS_NODEFILE)\n" + f"torchrun --nnodes $N --nproc_per_node 8 pretrain_gpt.py {MODEL}",
     # A configuration that the script writes in a folder of another machine, and files of this repository by their path on it.
-    "cd /home/gone/Megatron\ncat <<E > ds.json\n{\"train_micro_batch_size_per_gpu\": 1, \"zero_optimization\": {\"stage\": 1}, \"fp16\": {\"enabled\": true}}\nE\n"
+    "cd /home/gone/Megatron\ncat <<E > ds.json\n{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 1, \"zero_optimization\": {\"stage\": 1}, \"fp16\": {\"enabled\": true}}\nE\n"
     f"deepspeed --num_gpus 8 pretrain_gpt.py {DEEPSPEED} --deepspeed --deepspeed_config ./ds.json",
     f"deepspeed --num_gpus 8 pretrain_gpt.py {DEEPSPEED} --deepspeed --deepspeed_config /home/gone/conf/here/ds.json",
     # A vocabulary that the script leaves to a tokenizer, and a value that does not matter.
@@ -311,7 +311,7 @@ def check_program(program, folder):
         return run.returncode, run.stderr
     (folder / "tp.py").write_text("print(2)")
     (folder / "conf/here").mkdir(parents=True, exist_ok=True)
-    (folder / "conf/here/ds.json").write_text('{"train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}, "fp16": {"enabled": true}}')
+    (folder / "conf/here/ds.json").write_text('{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}, "fp16": {"enabled": true}}')
     (folder / "conf/here/size.sh").write_text("SIZE=8\n")
     for text in PLAIN:
         place.write_text(text + "\n")
