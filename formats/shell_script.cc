@@ -34,7 +34,8 @@ std::map<std::string, std::string> texts_at(const JsonValue& object, std::string
 std::vector<ShellCommand> commands_at(const JsonValue& object) {
   std::vector<ShellCommand> commands;
   for (const JsonValue& one : *object.find("commands")->as<JsonValue::Array>()) {
-    commands.push_back({strings_at(one, "words"), texts_at(one, "environment")});
+    commands.push_back(
+        {strings_at(one, "words"), texts_at(one, "environment"), text_of_answer(one, "folder")});
   }
   return commands;
 }
@@ -57,6 +58,7 @@ ShellScript script_of(const JsonValue& answer) {
   script.files = texts_at(answer, "files");
   script.folder = text_of_answer(answer, "folder");
   script.missing = strings_at(answer, "missing");
+  script.replaced = strings_at(answer, "replaced");
   script.asked = strings_at(answer, "asked");
   script.not_isolated = text_of_answer(answer, "not_isolated");
   return script;

@@ -18,6 +18,7 @@ namespace tpsim {
 struct ShellCommand {
   std::vector<std::string> words;  // unknown values are marked (formats/unset_marks.h)
   std::map<std::string, std::string> environment;
+  std::string folder = {};  // in which the command starts; empty if unknown
 };
 
 // The commands if a value that the script does not state is another one.
@@ -41,6 +42,7 @@ struct ShellScript {
   std::map<std::string, std::string> files;  // files that the script wrote, by absolute path
   std::string folder;                        // working folder at the start; empty if unknown
   std::vector<std::string> missing;          // sourced files that do not exist
+  std::vector<std::string> replaced = {};    // "PATH: OTHER", a file of the same repository
   std::vector<std::string> asked;            // variables in the last condition of the script
   std::string not_isolated;  // why the script ran without a jail; empty if it did not
 };

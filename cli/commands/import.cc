@@ -37,8 +37,11 @@ void say_remarks(const Arguments& arguments, const ImportAnswer& answer) {
   for (const std::string& note : answer.notes) say(fmt::format("tpsim: {}\n", printable(note)));
 }
 
-Result<PlannedRun> predicted_run(const PlanFile& file) {
-  TPSIM_TRY(SimulatedPlan answer, simulate_answer({.scenario = {.file = file, .predicts = false}}));
+Result<PlannedRun> predicted_run(const Arguments& arguments, const PlanFile& file) {
+  const bool ignores = arguments.has("--ignore-stack-limits");
+  TPSIM_TRY(SimulatedPlan answer,
+            simulate_answer(
+                {.scenario = {.file = file, .ignore_stack_limits = ignores, .predicts = false}}));
   return std::move(answer.run);
 }
 
@@ -80,7 +83,7 @@ Result<Answer> run_import(const Arguments& arguments, const Terminal& terminal) 
   const PlanFile& file = imported.file;
   if (arguments.has("--save")) TPSIM_TRY_STATUS(save_with_contents(*arguments["--save"], file));
   say_remarks(arguments, imported);
-  const Result<PlannedRun> run = predicted_run(file);
+  const Result<PlannedRun> run = predicted_run(arguments, file);
   Answer answer = answered(
       arguments, terminal, [&] { return plan_file_to_json(file); },
       [&](TextReport& out) { write_import(out, arguments, file, run); });

@@ -253,6 +253,9 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
         every +
         ", the maximum length: with shorter samples a step takes less time and memory, so both "
         "are upper bounds");
+  } else if (!keeps_seq) {
+    result.notes.push_back(every +
+                           ", the length of the model: the file does not state one (--seq)");
   }
 }
 

@@ -134,9 +134,9 @@ ModelSplit refused_split(FlatReader& in, LeftSettings& left) {
 
 Status split_model(const ModelSplit& split, std::int64_t batch, ImportedPlan& imported) {
   Plan& plan = imported.plan;
-  const auto [tp, cp] = split;
+  const auto [tp, cp, ep] = split;
   const std::int64_t gpus = plan.degrees.dp;
-  if (tp * cp == 1) return Ok{};
+  if (tp * cp * ep == 1) return Ok{};
   if (gpus % (tp * cp) != 0) {
     return bad_input(
         fmt::format("{} GPUs are not divisible by tensor {} x context {}", gpus, tp, cp), "",
@@ -145,6 +145,7 @@ Status split_model(const ModelSplit& split, std::int64_t batch, ImportedPlan& im
   const std::int64_t steps = plan.global_batch / std::max<std::int64_t>(1, plan.micro_batch * gpus);
   plan.degrees.tp = tp;
   plan.degrees.cp = cp;
+  plan.degrees.ep = ep;
   plan.degrees.dp = gpus / (tp * cp);
   const std::int64_t pass = plan.micro_batch * plan.degrees.dp;
   plan.global_batch = pass * std::max<std::int64_t>(1, batch > 0 ? batch / pass : steps);

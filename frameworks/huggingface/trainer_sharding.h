@@ -22,10 +22,11 @@ struct ShardMesh {
   std::int64_t shards = 1;
 };
 ShardMesh mesh_of(FlatReader& in);
-// Tensor and context parallelism.
+// Tensor, context and expert parallelism.
 struct ModelSplit {
   std::int64_t tp = 1;
   std::int64_t cp = 1;
+  std::int64_t ep = 1;
 };
 // Sets the shard group in `result` if there are several replicas (HSDP). A group of 8 GPUs becomes
 // kShardOverNode. Replicas without shards become ZeRO 0. `gpus`: of the job.

@@ -10,6 +10,8 @@
 //     stack NAME           of the catalogue. Absent: as the reader determines
 //     tables NAME...       adds the lines of these tables behind the program's own
 //     defaults NAME=VALUE  of the program, under the reader's names
+//     base PATH            a configuration in the program's sources with its defaults, which count
+//                          if a folder above the file has it
 //     keeps_rest           passes other settings to the reader. Absent: they are unknown
 //     note TEXT            the part of the program's work that the plan does not include
 //     code FUNCTION...     of frameworks/programs/program_code.h
@@ -17,7 +19,8 @@
 //                          translates a setting to the reader's NAME with the value AS. VALUE:
 //                          lower-case patterns, one of which must match. Every row that matches key
 //                          and value applies; one without VALUE only if no other row of that key
-//                          does. "*" as NAME inserts the text that a '*' of KEY matched. Names
+//                          does. "*" as NAME inserts the text that a '*' of KEY matched, or
+//                          else the last part of KEY. Names
 //                          that start with '@' are intermediate values for the code, or read by the
 //                          import itself: @model (a name or path), @config, @nodes,
 //                          @gpus-per-node, @gpus, @length (the sum of all settings that map to

@@ -126,7 +126,7 @@ void read_size(const std::vector<std::string>& launcher, const Variables& variab
   Count gpus =
       count_of(launcher, variables,
                {"--nproc_per_node", "--nproc-per-node", "--num_gpus", "--gpus-per-node",
-                "--ntasks-per-node"},
+                "--ntasks-per-node", "--npernode", "-npernode", "-ppn"},
                {"GPUS_PER_NODE", "NPROC_PER_NODE", "NUM_GPUS", "GPU_PER_NODE", "NPUS_PER_NODE",
                 "NGPU", "NGPUS", "SLURM_GPUS_PER_NODE", "SLURM_NTASKS_PER_NODE"});
   // If the script does not state GPUs per node, use the number of visible devices.
@@ -135,7 +135,7 @@ void read_size(const std::vector<std::string>& launcher, const Variables& variab
     gpus = {1 + std::count(visible.begin(), visible.end(), ','), ""};
   }
   const Count all =
-      count_of(launcher, variables, {"--num_processes"}, {"WORLD_SIZE", "SLURM_GPUS"});
+      count_of(launcher, variables, {"--num_processes", "-np"}, {"WORLD_SIZE", "SLURM_GPUS"});
   if (gpus.value > 0 && nodes.value == 0 && nodes.unknown.empty()) {
     nodes.value = std::max<std::int64_t>(1, all.value / gpus.value);
   }
@@ -278,6 +278,7 @@ std::optional<LaunchCommand> training_of(const ShellCommand& started, const Shel
   read_size(command.launcher, Variables(script, &started), command);
   read_environment(script, &started, command);
   command.exported = started.environment;
+  command.folder = started.folder;
   for (const ShellVariable& one : script.variables) {  // of a text that is read without bash
     if (one.values.size() == 1) command.exported.try_emplace(one.name, one.values.front());
   }

@@ -23,6 +23,7 @@ struct LaunchCommand {
   std::vector<LaunchOption> options;
   // Configuration files named by the command: accelerate's --config_file, then the program's own.
   std::vector<std::string> configs;
+  std::string folder;                 // in which the command starts; empty if unknown
   std::string program;                // "pretrain_gpt.py"; empty if there is none
   std::vector<std::string> words;     // arguments after the program
   std::vector<std::string> launcher;  // arguments before the program

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -44,6 +45,7 @@ struct TrainingProgram {
   FactTable facts = {};
   std::string defaults = {};
   bool keeps_rest = false;     // true: pass other settings to the reader; false: they are unknown
+  std::string_view base = {};  // the program's own configuration, by its path in the sources
   std::string_view note = {};  // the part of the program's work that the plan does not include
   ExpandProgram* expand = nullptr;
   DeriveProgram* derive = nullptr;
@@ -64,6 +66,10 @@ class ProgramSettings {
   std::int64_t number(std::string_view name, std::int64_t fallback);
   std::int64_t gpus();  // the requested or the stated number of GPUs; 0 if unknown
   void note(std::string text) { notes.push_back(std::move(text)); }
+  // Notes that every sequence is predicted with the maximum length, "@length".
+  void note_longest();
+  // Doubles the batch sizes with these names: a sample is a pair of sequences (DPO, reward models).
+  void double_pairs(std::initializer_list<std::string_view> names);
   // Returns Megatron's data-parallel size; 0 if the number of GPUs is unknown.
   std::int64_t replicas();
   // Sets the micro-batch to the largest number of whole sequences that fits in `tokens` tokens and

@@ -41,24 +41,37 @@ Result<ImportedPlan> plan_of_command(const Framework& framework, LaunchCommand c
   return framework.read_command(std::move(command), file, files, inputs);
 }
 
+// Notes files that are read in place of paths on another machine: "PATH: OTHER".
+std::string replaced_note(const std::vector<std::string>& replaced) {
+  return fmt::format("paths that do not exist are read from the script's own repository: {}",
+                     fmt::join(replaced, ", "));
+}
+
 // Reads commands of one script.
 class ScriptReader {
  public:
   ScriptReader(const Framework& framework, const LaunchFile& file, const Files& files,
                const ImportInputs& inputs, const ShellScript& script)
-      : framework_(framework), file_(file), files_(files), inputs_(inputs), script_(script) {
-    inputs_.open = [&script, open = inputs.open](const std::string& name) -> Result<std::string> {
-      const std::string place = plain_path((fs::path(script.folder) / name).string());
-      const auto written = script.files.find(place);
-      if (written != script.files.end()) return written->second;
-      if (!open) return bad_input("does not exist", name);
-      Result<std::string> text = open(place);
-      return text.ok() ? std::move(text) : open(name);
-    };
-  }
+      : framework_(framework), file_(file), files_(files), inputs_(inputs), script_(script) {}
 
   Result<ImportedPlan> plan_of(LaunchCommand command) const {
-    return located(file_, plan_of_command(framework_, std::move(command), file_, files_, inputs_));
+    ImportInputs own = inputs_;
+    std::vector<std::string> replaced;
+    own.open = [&, folder = command.folder.empty() ? script_.folder : command.folder](
+                   const std::string& name) -> Result<std::string> {
+      const std::string place = plain_path((fs::path(folder) / name).string());
+      const auto written = script_.files.find(place);
+      if (written != script_.files.end()) return written->second;
+      if (!inputs_.open) return bad_input("does not exist", name);
+      for (const std::string& one : {place, name}) {
+        if (Result<std::string> text = inputs_.open(one); text.ok()) return text;
+      }
+      return of_same_repository(name, replaced);
+    };
+    Result<ImportedPlan> plan =
+        located(file_, plan_of_command(framework_, std::move(command), file_, files_, own));
+    if (plan.ok() && !replaced.empty()) plan->notes.push_back(replaced_note(replaced));
+    return plan;
   }
 
   // Returns the plan of a command that may be wrong. Its left settings are not reported.
@@ -136,9 +149,26 @@ class ScriptReader {
   }
 
  private:
+  // Reads a file by the end of a path on another machine, two folders or more:
+  // "../configs/ds/zero1.json" for "/home/me/configs/ds/zero1.json". Adds the path to `replaced`.
+  Result<std::string> of_same_repository(const std::string& path,
+                                         std::vector<std::string>& replaced) const {
+    constexpr int kFoldersAbove = 4;
+    std::size_t at = path.starts_with('/') ? path.find('/', 1) : std::string::npos;
+    for (; at < path.rfind('/'); at = path.find('/', at + 1)) {
+      std::string place = path.substr(at + 1);
+      for (int i = 0; i <= kFoldersAbove; ++i, place.insert(0, "../")) {
+        Result<std::string> text = inputs_.open(place);
+        if (!text.ok()) continue;
+        replaced.push_back(fmt::format("{}: {}", path, place));
+        return text;
+      }
+    }
+    return bad_input("does not exist", path);
+  }
   static bool is_same(const ImportedPlan& a, const ImportedPlan& b) {
     return a.plan == b.plan && a.parts == b.parts && a.stack == b.stack &&
-           to_json(a.model) == to_json(b.model);
+           to_json(with_vocab(a)) == to_json(with_vocab(b));
   }
   static std::string text_of(const ShellVariant& variant) {
     if (variant.kind == "status") return fmt::format("whether '{}' succeeds", variant.unknown);
@@ -176,6 +206,7 @@ void add_notes(const ShellScript& script, const LaunchCommand& command, std::siz
         fmt::format("the script needs {}, which does not exist: its settings are unknown",
                     fmt::join(script.missing, ", ")));
   }
+  if (!script.replaced.empty()) plan.notes.push_back(replaced_note(script.replaced));
   for (const std::string& name : command.loose) {
     const bool is_argument = name.find_first_not_of("$0123456789") == std::string::npos;
     if (is_argument) continue;

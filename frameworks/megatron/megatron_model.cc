@@ -110,9 +110,11 @@ std::int64_t vocab_in(const Options& options) {
   // GPT-2's tokenizer has one.
   if (tokenizer == nullptr) return has_option(options, "--merge-file") ? kGpt2Words : 0;
   constexpr std::int64_t kLlama2Words = 32000;  // Touvron et al. 2023
-  return *tokenizer == "GPT2BPETokenizer"  ? kGpt2Words
-         : *tokenizer == "Llama2Tokenizer" ? kLlama2Words
-                                           : 0;
+  const std::string words = option_value(options, "--tokenizer-model");
+  const bool is_llamas = words.empty() || unset_name(words) || words.ends_with("tokenizer.model");
+  return *tokenizer == "GPT2BPETokenizer"               ? kGpt2Words
+         : *tokenizer == "Llama2Tokenizer" && is_llamas ? kLlama2Words
+                                                        : 0;
 }
 
 // Returns the error for model arguments that are missing or refer to unset variables, and names
@@ -168,6 +170,7 @@ constexpr RareSwitch kRareSwitches[] = {
      [](const ModelSpec& m) { return attention_shape(m).qkv_bias && !has_all_biases(m); }},
     {"--mtp-use-repeated-layer", [](const ModelSpec& m) { return m.ends.prediction_shared; }},
     {"--squared-relu", [](const ModelSpec& m) { return m.mlp == MlpKind::kReluSquared; }},
+    {"--geglu", [](const ModelSpec& m) { return m.mlp == MlpKind::kGeglu; }},
 };
 
 Error other_model(std::string message) {
@@ -260,6 +263,7 @@ Result<StatedModel> model_of_megatron(const Options& options) {
                   ? MlpKind::kSwiglu
               : has_option(options, "--squared-relu") ? MlpKind::kReluSquared
               : has_option(options, "--quick-geglu")  ? MlpKind::kClampedSwiglu
+              : has_option(options, "--geglu")        ? MlpKind::kGeglu
                                                       : MlpKind::kGelu;
   model.mlp_limit = number_of<double>(options, "--activation-func-clamp-value", 0.0);
   const auto dense_ffn = number_of<std::int64_t>(options, "--ffn-hidden-size", usual_ffn(model));

@@ -31,6 +31,9 @@ std::string as_python(const std::string& value) {
 // Environment variables are in the section ENV_VARS.
 constexpr std::string_view kModelArgs = "MODEL_ARGS.--";
 
+// The length of samples when NeMo 1 fine-tunes.
+constexpr std::string_view kTuningLength = "model.data.train_ds.max_seq_length";
+
 // Whether the key is in a section that affects the training step. Keys of other sections are
 // ignored.
 bool is_of_training(std::string_view key) {
@@ -150,6 +153,7 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   command.size_unknown = kHowManyGpus.what;
   std::int64_t devices = 0;
   std::int64_t nodes = 1;
+  std::int64_t pads_to = 0;
   std::vector<std::string> others;
   std::map<std::string, std::string> keys;  // the file's key of each option
   bool is_nemo = false;
@@ -164,11 +168,16 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     if (setting.key == "model.tokenizer.type") {
       put_option(command.options, "--tokenizer-type", setting.value);
     }
+    const auto number = parse_number<std::int64_t>(setting.value);
+    if (setting.key == kTuningLength && number) {
+      put_option(command.options, "--seq-length", setting.value);
+      pads_to = *number;
+      continue;
+    }
     if (!is_of_training(setting.key)) {
       others.push_back(setting.key);
       continue;
     }
-    const auto number = parse_number<std::int64_t>(setting.value);
     if (setting.key == "trainer.devices" && number) devices = *number;
     if (setting.key == "trainer.num_nodes" && number) nodes = *number;
     if (setting.key == "trainer.devices" || setting.key == "trainer.num_nodes") continue;
@@ -194,6 +203,12 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   }
   TPSIM_TRY(ImportedPlan plan, import_megatron(std::move(command), whole));
   if (is_nemo) plan.stack = "nemo";
+  if (pads_to > 0) {
+    plan.notes.push_back(
+        fmt::format("every sequence is predicted as {} tokens ({}), the maximum length: with "
+                    "shorter samples a step takes less time and memory, so both are upper bounds",
+                    pads_to, kTuningLength));
+  }
   if (!is_dump) name_left(keys, recipe, plan, *inputs.left);
   plan.outside.insert(plan.outside.end(), others.begin(), others.end());
   return plan;

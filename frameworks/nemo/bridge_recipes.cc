@@ -65,10 +65,11 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
                        "mixed_precision.num_layers_at_* model.num_layers_at_*");
   });
   const bool keeps_predictions = is_on(settings, "model.keep_mtp_spec_in_bf16");
-  const auto erased = std::erase_if(settings, [](const FlatSetting& one) {
-    return one.key == "model.keep_mtp_spec_in_bf16" || one.key.starts_with("model.quant_recipe");
-  });
-  if (erased > (keeps_predictions ? 1 : 0)) {
+  std::erase_if(settings,
+                [](const FlatSetting& one) { return one.key == "model.keep_mtp_spec_in_bf16"; });
+  const auto erased = std::erase_if(
+      settings, [](const FlatSetting& one) { return one.key.starts_with("model.quant_recipe"); });
+  if (erased > 0) {
     notes.emplace_back(
         "model.quant_recipe sets other number formats for some linear layers; these layers are "
         "predicted in the format of the other linear layers");

@@ -15,6 +15,8 @@
 namespace tpsim {
 namespace {
 
+constexpr int kFromSources = -1;  // instead of a line: a default in the program's sources
+
 std::string plain_key(std::string_view key) {
   std::string plain(key);
   std::replace(plain.begin(), plain.end(), '-', '_');
@@ -41,11 +43,12 @@ std::string_view pattern_of(std::string_view key, std::string_view patterns) {
 }
 
 // Returns the reader's name for a key. If the row's name is "*", returns the part of the key that
-// the '*' of the row's pattern matched.
+// the '*' of the row's pattern matched; without one, the last part of the key.
 std::string name_of_row(const ProgramSetting& row, std::string_view key) {
   if (row.becomes != "*") return std::string(row.becomes);
   const std::string_view pattern = pattern_of(key, row.key);
-  return std::string(key.substr(pattern.size() - (pattern.ends_with('*') ? 1 : 0)));
+  if (!pattern.ends_with('*')) return std::string(key.substr(key.rfind('.') + 1));
+  return std::string(key.substr(pattern.size() - 1));
 }
 
 // Returns the name as the reader spells it: Megatron's arguments contain '-' instead of '_'.
@@ -121,6 +124,8 @@ void translate(const TrainingProgram& program, const std::vector<FlatSetting>& s
       add_outside(one.key, out.outside);
     } else if (program.keeps_rest) {
       if (!value.empty()) out.put(reader_name(program, one.key), value);
+    } else if (one.line == kFromSources) {
+      add_outside(one.key, out.outside);
     } else if (!is_off(value)) {
       left.ask(one.key, nearest(one.key, known_keys(program)), place_of(path_of(file), one.line));
     }
@@ -238,8 +243,16 @@ Result<ImportedPlan> as_trainer(ProgramSettings& settings, const LaunchCommand* 
   const std::int64_t batch = inputs.global_batch;
   TPSIM_TRY(ImportedPlan plan, import_trainer(FlatReader(std::move(own)), file, inputs));
   if (by != nullptr) add_environment(*by, plan);
-  const ModelSplit split{settings.number("@tp", 1), settings.number("@cp", 1)};
+  const ModelSplit split{settings.number("@tp", 1), settings.number("@cp", 1),
+                         settings.number("@ep", 1)};
   TPSIM_TRY_STATUS(split_model(split, batch, plan));
+  const std::int64_t whole = plan.plan.global_batch;
+  if (batch > 0 && whole != batch && whole != 2 * batch) {  // twice: pairs of sequences
+    plan.notes.push_back(fmt::format(
+        "the file's batch of {} is not a multiple of {} sequences per GPU on {} ranks: {} are "
+        "predicted",
+        batch, plan.plan.micro_batch, plan.plan.degrees.dp, whole));
+  }
   if (settings.is("@gradients", "bf16")) plan.plan.gradient_dtype = DType::kBFloat16;
   return plan;
 }
@@ -271,6 +284,31 @@ Result<ImportedPlan> read_settings(const TrainingProgram& program, ProgramSettin
   TPSIM_TRY(ImportedPlan plan, import_torchtitan(own, all));
   if (command != nullptr) add_environment(*command, plan);
   return plan;
+}
+
+// Adds the defaults in the program's own configuration if a folder above the file has it: forks and
+// older versions have other defaults than the table.
+Status add_own_defaults(const TrainingProgram& program, const ImportInputs& inputs,
+                        std::vector<FlatSetting>& settings, ProgramSettings& out) {
+  const auto stated = [&](const char* key, const char* older) {
+    return setting_value(settings, key, setting_value(settings, older));
+  };
+  std::string path(program.base);
+  std::string name = stated("config-name", "config_name");
+  const std::string folder = stated("config-path", "config_path");
+  if (path.empty() || (!folder.empty() && !folder.ends_with("config"))) return Ok{};
+  if (!name.empty()) {
+    path.resize(path.find_last_of('/') + 1);
+    path += name + (name.ends_with(".yaml") ? "" : ".yaml");
+  }
+  const auto text = text_of_named(path, inputs);
+  if (!text) return Ok{};
+  TPSIM_TRY(std::vector<FlatSetting> all, flat_settings({path, *text, path}));
+  for (FlatSetting& one : all) one.line = kFromSources;
+  for (FlatSetting& one : settings) put_setting(std::move(one), all);
+  settings = std::move(all);
+  out.note(fmt::format("settings that the file omits have the values of {} in its sources", path));
+  return Ok{};
 }
 
 // Adds the settings of the configuration files that the command names. The command's own settings
@@ -308,6 +346,7 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
       out.put("@gpus-per-node", command->size.gpus_per_node);
     }
     TPSIM_TRY_STATUS(read_named(settings, *command, file, inputs));
+    TPSIM_TRY_STATUS(add_own_defaults(program, inputs, settings, out));
   }
   // Values of --set that set settings of the program. The others set variables of the script.
   std::map<std::string, std::string> given;
@@ -335,7 +374,8 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
   Result<ImportedPlan> read = read_settings(program, out, command, file, inputs);
   if (!read.ok()) return located(file, std::move(read));
   TPSIM_TRY_STATUS(add_parts_of(out, *read));
-  const bool divides_model = read->plan.degrees.tp * read->plan.degrees.cp > 1;
+  const ParallelDegrees& degrees = read->plan.degrees;
+  const bool divides_model = degrees.tp * degrees.cp * degrees.ep > 1;
   const bool is_own_stack = program.settings != SettingsOf::kTrainer || !divides_model;
   if (!program.stack.empty() && is_own_stack) read->stack = program.stack;
   // These programs build models by bridges, as NeMo does, instead of Megatron-LM's arguments.

@@ -133,10 +133,7 @@ void derive_factory(ProgramSettings& settings, LeftSettings&) {
   const std::int64_t pass =
       settings.number("@micro-batch", 1) * settings.number("@accumulation", 1);
   if (replicas > 0) settings.put("@global-batch", replicas * pass);
-  settings.note(
-      fmt::format("every sequence is predicted as {} tokens, the maximum length: shorter "
-                  "samples take less time and memory, so both are upper bounds",
-                  *settings.find("@length")));
+  settings.note_longest();
 }
 
 // Sets the width of the gated FFN from its multiple (megatron/training/arguments.py.patch).

@@ -27,6 +27,8 @@ DeriveProgram derive_titan;
 DeriveProgram derive_flagscale;
 DeriveProgram derive_chat;
 DeriveProgram derive_automodel;
+DeriveProgram derive_litgpt;
+DeriveProgram derive_nemo_rl;
 FinishProgram finish_neox;
 
 }  // namespace tpsim

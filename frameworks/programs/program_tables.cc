@@ -34,6 +34,8 @@ const std::map<std::string_view, Code>& code_by_name() {
       {"derive_flagscale", derive_flagscale},
       {"derive_chat", derive_chat},
       {"derive_automodel", derive_automodel},
+      {"derive_litgpt", derive_litgpt},
+      {"derive_nemo_rl", derive_nemo_rl},
       {"finish_neox", finish_neox}};
   return kCode;
 }
@@ -65,6 +67,7 @@ TrainingProgram program_in(const FactBlock& block) {
     if (word == "reads") program.settings = reader_called(rest);
     if (word == "stack") program.stack = rest;
     if (word == "keeps_rest") program.keeps_rest = true;
+    if (word == "base") program.base = rest;
     if (word == "note") program.note = rest;
     if (word == "code") add_code(rest, program);
   }

@@ -93,11 +93,7 @@ void derive_tune(ProgramSettings& settings, LeftSettings& left) {
   if (settings.gpus() == 0 && is_single) settings.put("@gpus", 1);
   if (settings.gpus() == 1) settings.erase("fsdp_version");
   if (settings.program.find("dpo") == std::string::npos) return;
-  settings.put("per_device_train_batch_size",
-               2 * settings.number("per_device_train_batch_size", 1));
-  settings.note(
-      "a sample is a pair of sequences, so the batch size is doubled; the forward pass of the "
-      "reference model is not predicted");
+  settings.double_pairs({"per_device_train_batch_size"});
 }
 
 // Returns the settings with those of the configuration that a command names, as in "tune run

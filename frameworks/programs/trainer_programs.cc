@@ -11,6 +11,10 @@
 namespace tpsim {
 namespace {
 
+constexpr const char* kOnlyUpdate =
+    "only the actor's update is predicted; generation, rewards, log-probabilities, other models' "
+    "updates and weight transfers to the rollout are not";
+
 // Sets the numbers of sequences per step and per micro-batch. verl divides the mini-batch (prompts
 // x answers) among the data-parallel ranks (workers/fsdp_workers.py).
 void derive_actor(ProgramSettings& settings, std::int64_t replicas) {
@@ -50,6 +54,22 @@ void put_shards(ProgramSettings& settings) {
   settings.put("dp_replicate_size", gpus / shards);
 }
 
+// Sets replicas of FSDP's shards, and the dispatcher of experts.
+void put_replicas(ProgramSettings& settings, LeftSettings& left) {
+  const std::string* const dispatcher = settings.find("@dispatcher");
+  if (dispatcher != nullptr && settings.number("@ep", 1) > 1) {
+    settings.put("@part.dispatcher", *dispatcher);
+  }
+  const std::int64_t copies = settings.number("@replicas", 1);
+  if (copies <= 1) return;
+  if (settings.number("@tp", 1) * settings.number("@cp", 1) * settings.number("@ep", 1) > 1) {
+    left.refuse("dp_replicate_size", fmt::format("dp_replicate_size: {}", copies),
+                "tpsim models replicas of this program with data parallelism only");
+  }
+  settings.put("dp_replicate_size", copies);
+  settings.put("dp_shard_size", settings.gpus() / copies);
+}
+
 }  // namespace
 
 void derive_verl_fsdp(ProgramSettings& settings, LeftSettings&) {
@@ -59,10 +79,7 @@ void derive_verl_fsdp(ProgramSettings& settings, LeftSettings&) {
 
 void derive_verl_megatron(ProgramSettings& settings, LeftSettings&) {
   derive_actor(settings, settings.replicas());
-  settings.note(
-      fmt::format("every sequence is predicted as {} tokens, the maximum length: shorter "
-                  "samples take less time and memory, so both are upper bounds",
-                  *settings.find("@length")));
+  settings.note_longest();
 }
 
 void derive_verl_sft(ProgramSettings& settings, LeftSettings&) {
@@ -91,22 +108,14 @@ void derive_openrlhf(ProgramSettings& settings, LeftSettings& left) {
   }
   const bool generates = settings.program.find("ppo") != std::string::npos;
   constexpr std::int64_t kUsualMicro = 8;  // train_sft.py; train_ppo_ray.py: 1
-  std::int64_t micro = settings.number("per_device_train_batch_size", generates ? 1 : kUsualMicro);
+  settings.put("per_device_train_batch_size",
+               settings.number("per_device_train_batch_size", generates ? 1 : kUsualMicro));
   const bool compares = settings.program.find("dpo") != std::string::npos ||
                         settings.program.find("train_rm") != std::string::npos;
-  if (compares) {
-    micro *= 2;
-    settings.put("@global-batch", 2 * settings.number("@global-batch", 1));
-    settings.note(
-        "a sample is a pair of sequences, so batch sizes are doubled; the forward pass of the "
-        "reference model is not predicted");
-  }
-  settings.put("per_device_train_batch_size", micro);
+  if (compares) settings.double_pairs({"@global-batch", "per_device_train_batch_size"});
   if (!generates) return;
   if (settings.gpus() == 0) settings.put("@gpus-per-node", 8);
-  settings.note(
-      "only the actor's update is predicted; generation, rewards, log-probabilities, other models' "
-      "updates and weight transfers to the rollout are not");
+  settings.note(kOnlyUpdate);
 }
 
 void derive_titan(ProgramSettings& settings, LeftSettings&) {
@@ -172,15 +181,44 @@ void derive_automodel(ProgramSettings& settings, LeftSettings& left) {
   } else {
     settings.put("@length", *length);
   }
-  const std::int64_t copies = settings.number("@replicas", 1);
-  if (copies <= 1) return;
-  if (settings.number("@tp", 1) * settings.number("@cp", 1) > 1) {
-    left.refuse(
-        "distributed.dp_replicate_size", fmt::format("dp_replicate_size: {}", copies),
-        "tpsim models replicas of this program without tensor and context parallelism only");
+  put_replicas(settings, left);
+}
+
+void derive_nemo_rl(ProgramSettings& settings, LeftSettings& left) {
+  put_replicas(settings, left);
+  // A pack holds the sequences of a rank if they are fewer than a micro-batch.
+  const char* const micro =
+      settings.has("@micro-batch") ? "@micro-batch" : "per_device_train_batch_size";
+  const std::int64_t of_rank = settings.number("@global-batch", 0) * settings.number("@tp", 1) /
+                               std::max<std::int64_t>(1, settings.replicas());
+  if (settings.has("@packs") && of_rank > 0 && settings.number(micro, 1) > of_rank) {
+    settings.put(micro, of_rank);
   }
-  settings.put("dp_replicate_size", copies);
-  settings.put("dp_shard_size", settings.gpus() / copies);
+  if (settings.is("@pairs", "true")) settings.double_pairs({"@global-batch", "@micro-batch"});
+  if (settings.has("@generates")) settings.note(kOnlyUpdate);
+  if (!settings.has("@length")) {
+    settings.open.ask({"the file does not state the sequence length",
+                       "--set policy.max_total_sequence_length=N"});
+  } else if (settings.has("@micro-batch")) {
+    settings.note_longest();
+  }
+  if (settings.is("@chunks-loss", "true")) {
+    settings.note(
+        "use_fused_linear_logprobs is not modelled: logits are predicted whole, so memory is an "
+        "upper bound");
+  }
+}
+
+// Several GPUs train with FSDP and recompute of blocks, one without both.
+void derive_litgpt(ProgramSettings& settings, LeftSettings&) {
+  if (!settings.has("@length")) {
+    settings.open.ask(
+        {"the file does not state the sequence length", "--set train.max_seq_length=N"});
+  }
+  if (settings.gpus() == 1) return;
+  settings.put("fsdp", std::string("full_shard"));
+  settings.put("fsdp_version", 1);
+  settings.put("gradient_checkpointing", std::string("true"));
 }
 
 // Makes the model of the sizes in the arguments, as get_model_config() does.

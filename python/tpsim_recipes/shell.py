@@ -17,6 +17,7 @@ from .shell_unknown import ROUNDS, Analysis, folders_above, key_of, made_name
 
 FOLDERS_ABOVE = 4
 REPEATED = 8  # a program that runs more often is what the script waits for
+RANKS = "RANK NODE_RANK PET_NODE_RANK LOCAL_RANK OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK PMI_RANK JOB_COMPLETION_INDEX".split()
 USUAL = re.compile(r"/(activate|deactivate|\.?bashrc|\.?(bash_)?profile|conda\.sh|setvars\.sh|set_env\.sh)$|^/etc/")
 
 
@@ -35,6 +36,7 @@ class Script:
             self.arguments[number - 1] = self.given.pop(str(number))
         self.answers = arguments.answer
         self.trusted, self.runs = arguments.trust, arguments.run
+        self.ranks = ranks_in(self.text)
         self.waits = ""  # commands for whose output the script waits in a loop
         self.made = [made_name(name) for name, given, _ in (one.partition("=") for one in self.answers) if given and made_name(name)]
         self.processes = len(glob.glob("/proc/[0-9]*"))
@@ -48,7 +50,7 @@ class Script:
         setup = {"outputs": "", "failing": "", "waits": self.waits, "answers": "".join(f"{one}\n" for one in self.answers), "pins": pins, "runs": self.runs,
                  "text": self.text, "script": self.path, "folder": self.folder, "visible": self.visible, "made": self.made, "processes": self.processes,
                  "arguments": self.arguments or list(words), **setup,
-                 "environment": {"HOME": home, "USER": os.path.basename(home), "LANG": "C", "TERM": "dumb", **(values or {}), **self.unnamed}}
+                 "environment": {"HOME": home, "USER": os.path.basename(home), "LANG": "C", "TERM": "dumb", **self.ranks, **(values or {}), **self.unnamed}}
 
         def work(why_not):
             if not why_not:
@@ -68,10 +70,10 @@ class Script:
         for _ in range(ROUNDS):
             run = self.ended(self.start()())
             is_bare = run.get("tpsim_recipe", {}).get("not_isolated")
-            missing = [] if run.get("stopped", "-") or is_bare else missing_of(run, self.folder)
+            missing = [] if run.get("stopped", "-") or is_bare else missing_of(self.without_unbound(run), self.folder)
             above = next((one for one in folders_above(self.folder, self.visible) for name in missing if not name.startswith("/")
                           and os.path.isfile(f"{one}/{name}")), None)
-            fresh = [one for one in (os.path.join(self.folder, name) for name in missing) if one not in self.made]
+            fresh = [one for one in (os.path.join(self.folder, name) + self.of_same_repository(name) for name in missing) if one not in self.made]
             if above and self.folder == os.path.dirname(self.path):
                 self.folder = above
             elif fresh:
@@ -80,6 +82,24 @@ class Script:
                 break
         return run
 
+    def without_unbound(self, run):
+        """Returns the run with values for the variables without which `set -u` ends the script, to find what the script misses behind."""
+        values = {}
+        for _ in range(ROUNDS):
+            fresh = set(re.findall(rf"({NAME}): unbound variable", run["errors"])) - set(values)
+            if not fresh:
+                break
+            values.update(dict.fromkeys(fresh, "unset"))
+            run = self.start(values)()
+        return run
+
+    def of_same_repository(self, name):
+        """Returns "\\0" and the visible file or folder whose path ends as `name` does, in two parts or more; "" if none exists."""
+        parts = os.path.normpath(os.path.join(self.folder, name)).split("/")
+        above = [os.path.dirname(self.path), *folders_above(os.path.dirname(self.path), self.visible)]
+        ends = ("/".join([one, *parts[at:]]) for at in range(1, len(parts) - 1) for one in above if not name.endswith("!"))
+        found = next((one for one in ends if (os.path.isdir if name.endswith("/") else os.path.isfile)(one)), "")
+        return found and "\0" + found
 
     def ended(self, run):
         """Returns a run that ends, if the script waits until a program prints a large number: for all GPUs of a cluster to join."""
@@ -93,6 +113,11 @@ class Script:
             self.waits = ""  # the number is used elsewhere, too
             return run
         return other
+
+
+def ranks_in(text):
+    """Returns the variables of ranks that the text expands but does not test for being set. The plan is that of the first rank."""
+    return {name: "0" for name in RANKS if re.search(rf"\$\{{?{name}\b", text) and not re.search(rf"-[nz] \"?\$\{{?{name}\b", text)}
 
 
 def visible_of(folder):
@@ -122,9 +147,10 @@ def missing_of(run, folder):
         elif words and "/" in words[0] and words[0][0] in "./~" and not words[0].endswith("/"):
             missing.append(words[0] + "!")
     missing += [word for one in run["commands"] for word in one["words"][1:] if re.fullmatch(r"[\w./-]+\.(sh|slurm|sbatch)", word)]
-    found = re.findall(r"^(?:.*: )?(?:bash|cat|sed: can't read|line \d+): ([^:\n]+): No such file or directory$", run["errors"], re.MULTILINE)
-    missing += [one if one.endswith(".sh") else os.path.dirname(one) + "/" for one in found if one.endswith(".sh") or os.path.dirname(one)]
+    found = re.findall(r"^(?:.*: )?(?:\S*/)?(?:bash|cat|sed: can't read|line \d+): ([^:\n]+): No such file or directory$", run["errors"], re.MULTILINE)
+    missing += [one if one.endswith(".sh") or not os.path.dirname(one) else os.path.dirname(one) + "/" for one in found]
     missing += re.findall(r": (?:cannot [\w ]+ ')?(/[^\n':]+)'?: No such file or directory$", run["errors"], re.MULTILINE)
+    missing += re.findall(r": cannot stat '([^/\n'][^\n']*)': No such file or directory$", run["errors"], re.MULTILINE)
     return [one for one in dict.fromkeys(missing) if one.strip("!/-") and one + "/" not in missing and not exists(one.removesuffix("!"), folder, run)]
 
 
@@ -142,6 +168,10 @@ def answer_of(arguments):
 
 def analysed(script):
     found = Analysis(script)
+    ranks = {**ranks_in("\n".join(found.run.get("texts", {}).values())), **script.ranks}
+    if ranks != script.ranks:
+        script.ranks = ranks
+        found = Analysis(script)
     run = found.run
     why_not = run["tpsim_recipe"]["not_isolated"]
     if why_not and not script.trusted:
@@ -152,9 +182,11 @@ def analysed(script):
     commands, variants = found.all()
     unused = [one for one in script.answers if one.replace("/", "_") not in run["used"]]
     missing = [os.path.relpath(one, script.folder) if one.startswith(script.visible) else one
-               for one in script.made if not one.endswith(("!", "/", "*")) and not any(answer.startswith(one + "=") for answer in script.answers)]
+               for one in script.made if not one.endswith(("!", "/", "*")) and "\0" not in one and not any(answer.startswith(one + "=") for answer in script.answers)]
     return {"not_isolated": why_not, "commands": commands, "variants": variants, "variables": run["variables"],
             "used": sorted(found.used_names), "files": found.files, "folder": script.folder,
+            "replaced": [": ".join(os.path.relpath(part, script.visible) if part.startswith(script.visible + "/") else part for part in one.split("\0"))
+                         for one in script.made if "\0" in one],
             "missing": [one for one in missing if not USUAL.search("/" + one)], "asked": found.asked_before_exit(),
             "unused": unused, "programs": [*dict.fromkeys(key_of(one["words"]) for one in run["commands"] if one["captured"])]}
 

@@ -152,7 +152,7 @@ def run(setup, why_not):
         os.unlink(f"{base}/real-python3")
     started = time.time()
     words = [BASH, setup["script"], *setup["arguments"]]
-    if "\n#SBATCH" in "\n" + setup["text"]:
+    if any("\n" + one in "\n" + setup["text"] for one in ("#SBATCH", "#PBS")):
         words = [f"{base}/stubs/sbatch", *words[1:]]
     environment = {"PATH": f"{base}/stubs:{PATH}", "BASH_ENV": f"{base}/prelude", "TPSIM_MAIN": "1", **setup["environment"]}
     child = os.fork()
@@ -171,16 +171,20 @@ def run(setup, why_not):
 
 
 def make(path, base):
-    """Creates what a script misses: an empty file, a folder ("/" at the end) or a stub of a program ("!" at the end)."""
-    if path.endswith("/"):
-        os.makedirs(path, exist_ok=True)
+    """Creates what a script misses: an empty file, a folder ("/" at the end) or a stub of a program ("!" at the end). A text behind
+    "\\0" is the file or folder of the script's own repository that stands for the path.
+    """
+    name, _, target = path.partition("\0")
+    target = target or (f"{base}/stubs/any" if name.endswith("!") else "")
+    if name.endswith("/") and not target:
+        os.makedirs(name, exist_ok=True)
         return
-    name = path.removesuffix("!")
+    name = name.rstrip("!/")
     os.makedirs(os.path.dirname(name), exist_ok=True)
     if os.path.lexists(name):
         return
-    if name != path:
-        os.symlink(f"{base}/stubs/any", name)
+    if target:
+        os.symlink(target, name)
     else:
         pathlib.Path(name).touch()
 
@@ -235,7 +239,8 @@ def collected(base, started, setup, is_isolated):
         if name.endswith(".command") and len(commands) < 20000:
             captured, folder, *words = text_of(f"{base}/log/{name}").split("\0")[:-1]
             number = name.split(".", maxsplit=1)[0]
-            pairs = [one.partition("=") for one in text_of(f"{base}/log/{number}.environment").split("\0") if "=" in one]
+            place = f"{base}/log/{number}.environment"  # missing if the script was stopped just then
+            pairs = [one.partition("=") for one in (text_of(place) if os.path.exists(place) else "").split("\0") if "=" in one]
             commands.append({"number": number, "captured": captured == "1", "folder": folder, "words": words,
                              "environment": {key: value for key, _, value in pairs if key not in setup["environment"]}})
     variables = {}

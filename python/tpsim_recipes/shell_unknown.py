@@ -53,7 +53,7 @@ class Analysis:
         for _, words in traced(self.run) if indirect else []:
             name, _, value = words[0].partition("=") if words else ("", "", "")
             plain |= {value} if name in indirect and re.fullmatch(NAME, value) else set()
-        self.names = sorted((plain | required) - assigned - SET_BY_BASH - set(script.unnamed) -
+        self.names = sorted((plain | required) - assigned - SET_BY_BASH - set(script.unnamed) - set(script.ranks) -
                             {name for name in plain if name.startswith(("SLURM_", "_tpsim")) and self.is_set(name)})
         self.numbers = [] if script.arguments else sorted(numbers - {0})
         self.texts = "\n".join(texts)
@@ -201,7 +201,8 @@ class Analysis:
         text, number = ({one: kind for one in values} for kind in ("text", "number"))
         first = [one for one in (text, number, {one: "fails" for one in states}, {one: "exists" for one in files}) if one]
         done = self.runs(first)
-        if not self.commands and text and trainings(done[0][1]["commands"]):
+        ends_early = not self.commands or "unbound variable" in self.base["errors"]
+        if ends_early and text and len(trainings(done[0][1]["commands"])) > len(self.commands):
             self.base, self.usual, self.done = done[0][1], text, {}
             self.commands, self.files = self.plain(self.base), self.files_of(self.base)
         self.causes(first)
@@ -317,7 +318,8 @@ class Analysis:
             if words[:1] in (["["], ["[["], ["test"], ["case"]) and line.isdigit() and 0 < int(line) <= len(lines):
                 found = re.findall(rf"\$\{{?#?({NAME}|\d+|[#@*])", lines[int(line) - 1])
                 names = found or names
-        return [*dict.fromkeys(names + re.findall(rf"({NAME}|\d+): (?:unbound variable|parameter)", self.run["errors"]))]
+        errors = "\n".join([self.run["errors"], *self.run["files"].values()])
+        return [*dict.fromkeys(names + re.findall(rf"({NAME}|\d+): (?:unbound variable|parameter)", errors))]
 
 
 def bare_of(text):

@@ -49,7 +49,7 @@ is_script() {
 }
 
 submit() { # runs the job that the words, or standard input, state
-  local i job= text=
+  local i job= text= nodes
   for ((i = 1; i < ${#words[@]}; ++i)); do
     case ${words[i]} in --wrap=*) text=${words[i]#*=} ;; --wrap) text=${words[i + 1]} ;; esac
     [[ $text || ${words[i]} == -* || ! -f ${words[i]} ]] || { job=${words[i]}; break; }
@@ -62,6 +62,15 @@ submit() { # runs the job that the words, or standard input, state
   read -r -d '' -a lines < <(sed -n 's/^#SBATCH//; T; s/[ \t]#.*//; p' "$job")
   slurm "${lines[@]}"
   slurm "${words[@]:1:i-1}"
+  if [[ $SLURM_NNODES ]]; then
+    export SLURM_JOB_NODELIST="node[1-$SLURM_NNODES]" SLURM_NODELIST="node[1-$SLURM_NNODES]"
+    [[ $SLURM_NTASKS_PER_NODE ]] && export SLURM_TASKS_PER_NODE="$SLURM_NTASKS_PER_NODE(x$SLURM_NNODES)"
+  fi
+  nodes=$(sed -nE 's/^#PBS .*\b(select|nodes)=([0-9]+).*/\2/p' "$job" | tail -1)
+  if [[ $nodes ]]; then
+    export PBS_NODEFILE=$base/nodes PBS_JOBID=1.tpsim PBS_O_WORKDIR=$PWD
+    printf 'node%d\n' $(seq "$((nodes < 10000 ? nodes : 10000))") >"$PBS_NODEFILE"
+  fi
   export SLURM_SUBMIT_DIR=$PWD SLURM_JOB_ID=1 SLURM_JOBID=1 SLURM_PROCID=0 SLURM_NODEID=0 SLURM_LOCALID=0
   "$bash" "$job" "${words[@]:i+1}" >>"$base/out" 2>>"$base/err" </dev/null
 }
@@ -85,7 +94,7 @@ case $name in
   *)
     for ((i = 1; i < ${#words[@]}; ++i)); do
       word=${words[i]}
-      [[ ${words[i - 1]} == @(-e|--env) && $word == [A-Za-z_]*=* ]] && export "$word"
+      [[ ${words[i - 1]} == @(-e|--env|-x) && $word == [A-Za-z_]*=* ]] && export "$word"
       [[ $word == @(*/|)@(ba|da|z|k|)sh ]] && ((i + 1 < ${#words[@]})) && enter "$i" "${words[@]:i+1}"
       is_script "$word" && [[ ${words[i - 1]} != --* || ${words[i - 1]} == @(--|--*=*|--no-python|--no_python) ]] && enter "$i" "${words[@]:i}"
     done ;;

@@ -259,6 +259,7 @@ def check_hostile(shell, folder):
 MODEL = ("--num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 --max-position-embeddings 2048 --vocab-size 50304 "
          "--bf16 --micro-batch-size 1 --global-batch-size 64")
 # Scripts whose import asks for something, and options that answer as the message says.
+DEEPSPEED = MODEL.replace("--bf16", "--fp16").replace("--vocab-size", "--pad-vocab-size-to")
 REMEDIES = [
     (f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --tensor-model-parallel-size $TP", "--set TP=VALUE", ["--set", "TP=2"]),
     (f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --tensor-model-parallel-size $1", "--set 1=VALUE", ["--set", "1=2"]),
@@ -281,6 +282,23 @@ PLAIN = [
     f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --save $OUT --tensor-model-parallel-size $TP",
     "while true; do\n  N=$(python3 -c 'import ray' 2>/dev/null || echo 0)\n  if [ \"$N\" -ge 16 ]; then break; fi\n  sleep 5\ndone\n"
     f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL}",
+    # Variables without which `set -u` ends the script, but that reach nothing that counts; a limit that the jail cannot raise; a
+    # file that is read and missing.
+    f"set -eu\nulimit -n 1048576\nexport PYTHONPATH=$WORKING_DIR\ntorchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --wandb-name <redacted key",
+    # The rank of the first process, and a job of Slurm that states its tasks.
+    f"if [ \"$PET_NODE_RANK\" -eq 0 ]; then\n  torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL}\nfi",
+    "#!/bin/bash\n#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=8\nset -eu\nN=$(echo $SLURM_TASKS_PER_NODE | cut -d '(' -f 1)\n"
+    f"mpirun -np $((N * SLURM_JOB_NUM_NODES)) --npernode $N -x NAME=3 bash -c 'set -u; echo $NAME; python pretrain_gpt.py {MODEL}'",
+    "#!/bin/bash\n#PBS -l select=2\nset -eu\nN=$(wc -l < $PBS_NODEFILE)\n" + f"torchrun --nnodes $N --nproc_per_node 8 pretrain_gpt.py {MODEL}",
+    # A configuration that the script writes in a folder of another machine, and files of this repository by their path on it.
+    "cd /home/gone/Megatron\ncat <<E > ds.json\n{\"train_batch_size\": 64, \"train_micro_batch_size_per_gpu\": 1, \"zero_optimization\": {\"stage\": 1}, \"fp16\": {\"enabled\": true}}\nE\n"
+    f"deepspeed --num_gpus 8 pretrain_gpt.py {DEEPSPEED} --deepspeed --deepspeed_config ./ds.json",
+    f"deepspeed --num_gpus 8 pretrain_gpt.py {DEEPSPEED} --deepspeed --deepspeed_config /home/gone/conf/here/ds.json",
+    # A vocabulary that the script leaves to a tokenizer, and a value that does not matter.
+    "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size 11008 --num-attention-heads 32 --seq-length 4096 "
+    "--max-position-embeddings 4096 --swiglu --normalization RMSNorm --disable-bias-linear --untie-embeddings-and-output-weights --bf16 "
+    "--position-embedding-type rope --tokenizer-type Llama2Tokenizer --tokenizer-model my-100k.model --micro-batch-size 1 --global-batch-size 64 --seed $SEED",
+    "source /home/gone/conf/here/size.sh\n" + f"torchrun --nproc_per_node $SIZE pretrain_gpt.py {MODEL}",
 ]
 
 
@@ -292,6 +310,9 @@ def check_program(program, folder):
         run = subprocess.run([*before, program, "import", str(place), "--cluster", "dgx-h100", "--json", *options], capture_output=True, text=True, check=False)
         return run.returncode, run.stderr
     (folder / "tp.py").write_text("print(2)")
+    (folder / "conf/here").mkdir(parents=True, exist_ok=True)
+    (folder / "conf/here/ds.json").write_text('{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1}, "fp16": {"enabled": true}}')
+    (folder / "conf/here/size.sh").write_text("SIZE=8\n")
     for text in PLAIN:
         place.write_text(text + "\n")
         code, said = imported()

@@ -3,6 +3,8 @@
 
     draw.py /path/of/clones > files.csv
     draw.py /path/of/clones scripts > scripts.csv
+    draw.py /path/of/clones configs > configs.csv
+    draw.py /path/of/clones more > more_scripts.csv
 
 Clones are bare repositories at CLONES/OWNER+NAME/repo. A launch file starts the training of all
 weights of a language model that reads text. The filters below are the whole definition.
@@ -87,6 +89,36 @@ SCRIPTS = [
         ("agentica-project/rllm", 6, ".*"), ("deepspeedai/DeepSpeedExamples", 5, ".*train"),
         ("aws-samples/awsome-distributed-training", 5, ".*(?:megatron|nemo|FSDP|torchtitan|verl|trl)")]]
 
+# Configuration files of ten programs, and 40 more scripts, of repositories that neither list above draws from.
+CONFIGS = [
+    ("axolotl", 3, {"magpie-align/magpie": (r"^recipes/.*\.ya?ml$", r"(?m)^base_model:"),
+                    "modal-labs/llm-finetuning": (r"^config/.*\.yml$", r"(?m)^base_model:"),
+                    "RLHFlow/Online-RLHF": (r"^sft/.*\.yaml$", r"(?m)^base_model:")}),
+    ("LLaMA-Factory", 3, {"GAIR-NLP/LIMO": (r"^train/examples/.*\.yaml$", r"finetuning_type: full"),
+                          "NovaSky-AI/SkyThought": (r"^skythought/train/.*\.yaml$", r"finetuning_type: full")}),
+    ("NeMo AutoModel", 3, {"NVIDIA-NeMo/Automodel": (r"^examples/llm_(finetune|pretrain)/.*\.yaml$", r"(?m)^model:")}),
+    ("NeMo-RL", 3, {"NVIDIA-NeMo/RL": (r"^examples/configs/(recipes/llm/)?[^/]*\.yaml$", r"(?m)^(policy|defaults):")}),
+    ("torchtitan", 3, {"NousResearch/torchtitan": (r"train_configs/.*\.toml$", r"seq_len"),
+                       "cornell-sysphotonics/ccl-bench": (r"\.toml$", r"seq_len")}),
+    ("LitGPT", 3, {"Lightning-AI/litgpt": (r"^config_hub/.*\.yaml$", r"(?m)^train:")}),
+    ("TRL", 3, {name: (r"^(recipes|training_configs|v1/fine-tune/configs)/.*\.yaml$", r"per_device_train_batch_size")
+                for name in ("princeton-nlp/SimPO", "uclaml/SPPO", "argilla-io/notus")}),
+    ("VeOmni", 3, {"ByteDance-Seed/VeOmni": (r"^configs/text/.*\.yaml$", r"(?m)^train:")}),
+    ("FlagScale", 3, {"FlagOpen/FlagScale": (r"^examples/.*/train[^/]*/[^/]*\.yaml$", r"num_layers")}),
+    ("NeMo", 3, {"NVIDIA/NeMo-Framework-Launcher": (
+        r"^launcher_scripts/conf/(training|fine_tuning)/.*\.yaml$", r"tensor_model_parallel_size")})]
+MORE_SCRIPTS = [(name.partition("/")[2], number, {name: (NOT_TRAINING + f"(?:{paths}).*" + SCRIPT, STARTS)})
+                for name, number, paths in [
+    ("llm-jp/scripts", 4, ".*"), ("rioyokotalab/Megatron-Llama2", 3, ".*"),
+    ("LumiOpen/Megatron-DeepSpeed", 2, ".*"), ("swiss-ai/pretrain-code", 1, ".*"), ("bigscience-workshop/bigscience", 4, "train/"),
+    ("PeterGriffinJin/Search-R1", 2, ".*"), ("Jiayi-Pan/TinyZero", 1, ".*"), ("SkyworkAI/Skywork-OR1", 2, ".*"),
+    ("PRIME-RL/PRIME", 1, ".*"), ("PRIME-RL/TTRL", 2, ".*"), ("GAIR-NLP/ToRL", 1, ".*"),
+    ("GAIR-NLP/LIMR", 1, ".*"), ("eddycmu/demystify-long-cot", 2, ".*"),
+    ("QwenLM/Qwen", 1, ".*"), ("QwenLM/Qwen2.5-Coder", 1, ".*"), ("OpenBMB/MiniCPM", 1, ".*"), ("01-ai/Yi", 1, ".*"),
+    ("THUDM/LongAlign", 1, ".*"), ("THUDM/LongWriter", 1, ".*"), ("jzhang38/EasyContext", 1, ".*"),
+    ("dvlab-research/Step-DPO", 1, ".*"), ("uclaml/SPPO", 1, ".*"),
+    ("microsoft/LMOps", 3, ".*"), ("SkyworkAI/Skywork", 1, ".*"), ("OpenLMLab/LOMO", 1, ".*")]]
+
 # Files of other models than language models of text, of other machines than GPUs, and of other work
 # than training.
 NOT_THE_PATH = re.compile(
@@ -112,7 +144,8 @@ def main():
     generator = random.Random(SEED)
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["framework", "repository", "path", "commit"])
-    for framework, number, sources in SCRIPTS if "scripts" in sys.argv[2:] else FRAMEWORKS:
+    lists = {"scripts": SCRIPTS, "configs": CONFIGS, "more": MORE_SCRIPTS}
+    for framework, number, sources in lists[sys.argv[2]] if sys.argv[2:] else FRAMEWORKS:
         found = []
         for name, (paths, words) in sources.items():
             repository = clones / name.replace("/", "+") / "repo"
