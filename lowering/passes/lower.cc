@@ -16,7 +16,7 @@ constexpr std::array<LoweringPass, 19> kPasses = {{
      dispatch_tokens},
     {"host_shards",
      "copies of shards in host memory run on copy engines",
-     {.bytes = true},
+     {.flops = true, .bytes = true},
      copy_host_shards},
     {"sharded_weights",
      "weights are gathered module by module",

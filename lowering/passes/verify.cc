@@ -69,7 +69,7 @@ std::string LayerVerifier::fault(const LoweredLayer& layer, const PassChanges& c
   }
   for (std::size_t i = 0; i < layer.allocations.size(); ++i) {
     const LoweredAllocation& made = layer.allocations[i];
-    if (!made.is_traced && moves_[i] != (kAllocated | kFreed)) {
+    if (!made.is_traced && moves_[i] != 0 && moves_[i] != (kAllocated | kFreed)) {
       return fmt::format("'{}' is not both allocated and freed", made.label);
     }
   }

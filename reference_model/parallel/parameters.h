@@ -54,6 +54,8 @@ struct ParameterSpec {
   bool is_multiplied = true;
   std::int64_t parts = part_bit(WeightPart::kOthers);  // bits of WeightPart
   bool is_trained = true;                              // set by SpecList::take(); false: frozen
+
+  bool is_adapter() const { return parts == part_bit(WeightPart::kAdapters); }
 };
 
 // Names of the two matrices of the adapter of a linear layer: [rank, in] and [out, rank].

@@ -102,7 +102,7 @@ bool gives(RankModel& model, const ParameterUnit& unit, const Parameter& p) {
 bool lacks_adapters(const ParameterUnit& unit, const BlockReader& reader,
                     const std::string& prefix) {
   return std::any_of(unit.parameters().begin(), unit.parameters().end(), [&](const Parameter& p) {
-    return p.spec.is_adapter && !reader.has(prefix + p.spec.name);
+    return p.spec.is_adapter() && !reader.has(prefix + p.spec.name);
   });
 }
 
@@ -116,7 +116,7 @@ Result<std::vector<float>> read_unit(RankModel& model, const ParameterUnit& unit
   for (const Parameter& p : unit.parameters()) {
     const BlockPlace place = place_of(model, unit, p.spec);
     if (place.rows == 0 || !keeps(p.updater, tensor)) continue;
-    if (p.spec.is_adapter && !reader.has(prefix + p.spec.name)) continue;
+    if (p.spec.is_adapter() && !reader.has(prefix + p.spec.name)) continue;
     TPSIM_TRY(const std::vector<float> values,
               prefix.empty() ? read_stored(model.context().model, reader, p.spec.name, place)
                              : reader.read(prefix + p.spec.name, place));
