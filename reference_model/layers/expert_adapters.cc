@@ -71,7 +71,8 @@ void Experts::adapter_forward(const StackedAdapter& adapter, const Tensor& x, co
 void Experts::begin_adapter_gradients(ExpertsSaved& saved) const {
   if (unit_.trained_part() == nullptr) return;
   for (Parameter& p : unit_.trained_part()->parameters()) {
-    if (p.spec.is_adapter()) saved.adapter_beta = std::min(saved.adapter_beta, accumulation_beta(p));
+    if (p.spec.is_adapter())
+      saved.adapter_beta = std::min(saved.adapter_beta, accumulation_beta(p));
   }
 }
 
