@@ -86,7 +86,7 @@ std::vector<StepCase> step_cases() {
                                part_bit(WeightPart::kNorms)};
       c.plan.recompute = Recompute::kNone;
     });
-    add("adapters of some layers", {2, 2, 1, 1}, [](StepCase& c) {
+    add("adapters of some layers", {2, 1, 1, 1}, [](StepCase& c) {
       c.finetune = {.adapts = true, .layers = 2};
       c.plan.recompute = Recompute::kNone;
     });
