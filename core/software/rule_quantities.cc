@@ -66,6 +66,12 @@ bool splits_experts(const ModelSpec& model) {
   });
 }
 
+bool has_frozen_blocks(const ModelSpec& model) {
+  const std::vector<BlockShape> blocks = block_shapes(model);
+  return std::any_of(blocks.begin(), blocks.end(),
+                     [](const BlockShape& block) { return !block.has_backward; });
+}
+
 constexpr SettingValue kZbH1{Setting::kSchedule, static_cast<std::int64_t>(ScheduleKind::kZbH1)};
 
 // Words of properties of the model.
@@ -152,6 +158,8 @@ constexpr NamedQuantity kOfSoftware[] = {
     {"freezes", [](M, P, Stack s) { return s->training.finetune.freezes(); }},
     {"trains_nothing",
      [](M m, P, Stack s) { return trained_counts(m, s->training.finetune).trained == 0; }},
+    {"frozen_blocks",
+     [](M m, P, Stack s) { return has_frozen_blocks(trained_model(m, s->training.finetune)); }},
     {"splits_experts",
      [](M m, P, Stack s) { return splits_experts(trained_model(m, s->training.finetune)); }},
     {"quantized_base", [](M, P, Stack s) { return s->training.finetune.quantizes_base(); }},

@@ -70,7 +70,13 @@ FrozenWeights read_frozen_weights(FlatReader& in) {
   in.left().push_back({"finetuning_type", kind == "freeze" ? "full" : *of_factory});
   if (kind != "freeze") return frozen;
   frozen.chooses_layers = true;
-  frozen.layers = in.integer("freeze_trainable_layers", frozen.layers);
+  if (const auto layers = in.text("freeze_trainable_layers")) {
+    const auto number = parse_number<std::int64_t>(*layers);
+    if (!number) {
+      in.fail(fmt::format("freeze_trainable_layers is '{}'; it must be a whole number", *layers));
+    }
+    frozen.layers = number.value_or(frozen.layers);
+  }
   frozen.modules = in.list("freeze_trainable_modules");
   if (frozen.modules.empty()) frozen.modules = {"all"};
   frozen.extra_modules = in.list("freeze_extra_modules");

@@ -49,7 +49,9 @@ using Names = std::vector<std::string>;
 
 bool trains(const NamedWeights& named, const Names& names) {
   const bool is_named = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-    return named.match(name + ".weight");
+    const bool is_of_olmo =
+        name.starts_with("blocks.") || name.starts_with("lm_head.") || name == "embeddings";
+    return is_of_olmo == named.are_of_olmo && named.match(name + ".weight");
   });
   return is_named != named.are_frozen;
 }

@@ -282,7 +282,7 @@ Status freeze(OlmoValues& values, OlmoModel& read) {
     return std::any_of(frozen.begin(), frozen.end(),
                        [&](const std::string& glob) { return matches_glob(name, glob); });
   };
-  return train_named_weights(read.model, read.parts, {kKey, match, true});
+  return train_named_weights(read.model, read.parts, {kKey, match, true, true});
 }
 
 }  // namespace

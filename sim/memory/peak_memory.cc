@@ -35,7 +35,7 @@ class SampledStage {
 
  private:
   void begin(const MemoryEvent& event) {
-    if (count_ > 0) end_task();
+    if (count_ > 0 || event.task != kStepStart) end_task();
     task_ = event.task;
     highest_ = now_;
     highest_.time = event.time;

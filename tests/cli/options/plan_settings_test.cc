@@ -182,6 +182,7 @@ TEST_CASE("a search respects every constraint and every exclusion") {
     if (!row.words.empty()) {
       space.asked[row.setting] = {row.words.front().value, row.words.back().value};
     }
+    if (row.setting == Setting::kOffload) space.asked[Setting::kZero] = {1, 3};
     if (row.setting == Setting::kFp8ParamGather) {
       space.asked[Setting::kPrecision] = {static_cast<std::int64_t>(Precision::kFp8)};
     }

@@ -63,4 +63,10 @@ inline ImportedPlan plan_of(const std::string& name, const ImportInputs& inputs 
   return *std::move(plan);
 }
 
+// Whether a note of the plan contains the text.
+inline bool says(const ImportedPlan& plan, std::string_view text) {
+  return std::any_of(plan.notes.begin(), plan.notes.end(),
+                     [&](const std::string& note) { return note.find(text) != std::string::npos; });
+}
+
 }  // namespace tpsim

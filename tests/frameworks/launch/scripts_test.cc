@@ -56,7 +56,7 @@ TEST_CASE("a script with arrays is read with its experts, size and other options
   CHECK(read->model.experts.count == 8);
   CHECK(read->model.experts.dropless);
   CHECK(read->model.seq == 4096);
-  CHECK(read->model.vocab == 32000);  // by the type of the tokenizer
+  CHECK(read->model.vocab == 0);  // words.model may have other words than Llama 2
   CHECK(read->stack == "megatron-core");
   CHECK(read->parts.at(StackPart::kRotaryKernel) ==
         static_cast<std::int64_t>(RotaryKernel::kTorch));

@@ -66,13 +66,13 @@ std::vector<StepCase> step_cases() {
     }
     add("zero 2", {2, 1, 2, 1}, [](StepCase& c) { c.plan.zero = 2; });
     for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
-      add("last layers trained", {2, 2, 2, 1}, [recompute](StepCase& c) {
+      add("last layers trained", {2, 1, 2, 1}, [recompute](StepCase& c) {
         c.finetune = {.selects = true, .layers = 3};
         c.plan.recompute = recompute;
         c.plan.zero = recompute == Recompute::kFull ? 3 : 1;
       });
     }
-    add("first layers and head trained", {1, 2, 2, 1}, [](StepCase& c) {
+    add("first layers and head trained", {1, 1, 2, 1}, [](StepCase& c) {
       c.finetune = {
           .selects = true, .trained = kMlpWeights | part_bit(WeightPart::kHead), .layers = -2};
       c.plan.zero = 2;
@@ -86,7 +86,7 @@ std::vector<StepCase> step_cases() {
                                part_bit(WeightPart::kNorms)};
       c.plan.recompute = Recompute::kNone;
     });
-    add("adapters of some layers", {2, 2, 1, 1}, [](StepCase& c) {
+    add("adapters of some layers", {2, 1, 1, 1}, [](StepCase& c) {
       c.finetune = {.adapts = true, .layers = 2};
       c.plan.recompute = Recompute::kNone;
     });
