@@ -149,7 +149,7 @@ std::vector<StepCase> step_cases() {
   add_experts("expert and tensor groups", {2, 2, 2, 1, 2}, [](StepCase& c) { c.plan.zero = 1; });
   add_experts("experts, zero 2", {1, 1, 4, 1, 2}, [](StepCase& c) { c.plan.zero = 2; });
   add_experts("experts, zero 3 and context", {1, 1, 4, 2, 2}, [](StepCase& c) { c.plan.zero = 3; });
-  add_experts("experts trained", {1, 2, 2, 1, 2}, [](StepCase& c) {
+  add_experts("experts trained", {1, 1, 2, 1, 2}, [](StepCase& c) {
     c.finetune = {.selects = true, .trained = kMlpWeights, .layers = 2};
     c.plan.recompute = Recompute::kNone;
   });
