@@ -67,15 +67,6 @@ OffloadTarget offload_target(const JsonValue& zero, std::string_view key) {
   return {*name == "cpu" || *name == "none", *name == "cpu"};
 }
 
-}  // namespace
-
-Offload offload_of(std::int64_t stage, bool of_optimizer, bool of_weights) {
-  if (!of_optimizer) return Offload::kNone;
-  return of_weights && stage == 3 ? Offload::kParameters : Offload::kOptimizer;
-}
-
-namespace {
-
 Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig& config,
                  LeftSettings& left) {
   TPSIM_TRY_STATUS(check_keys(zero, kZeroSection, file, left));
@@ -151,6 +142,11 @@ Result<std::optional<DType>> autocast_at(const JsonValue& json, const LaunchFile
 }
 
 }  // namespace
+
+Offload offload_of(std::int64_t stage, bool of_optimizer, bool of_weights) {
+  if (!of_optimizer) return Offload::kNone;
+  return of_weights && stage == 3 ? Offload::kParameters : Offload::kOptimizer;
+}
 
 Result<DeepSpeedConfig> read_deepspeed_config(const LaunchFile& file, LeftSettings& left) {
   const Result<JsonValue> parsed = parse_json(file.text, path_of(file));

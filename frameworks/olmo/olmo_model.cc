@@ -257,10 +257,6 @@ class OlmoBlocks {
   std::vector<std::string> pattern_;
 };
 
-}  // namespace
-
-namespace {
-
 // Whether the text matches a pattern with stars (fnmatch).
 bool matches_glob(std::string_view text, std::string_view glob) {
   if (glob.empty()) return text.empty();
