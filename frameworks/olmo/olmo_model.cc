@@ -33,7 +33,7 @@ class OlmoBlocks {
   static constexpr std::int64_t kNoWindow = 0;
 
   std::string place_of_layer(std::int64_t layer) const {
-    const std::string own = fmt::format("model.block_overrides.{}.", layer);
+    std::string own = fmt::format("model.block_overrides.{}.", layer);
     if (values_.has_prefix(own)) return own;
     if (pattern_.empty()) return "model.block.";
     const auto period = static_cast<std::int64_t>(pattern_.size());
