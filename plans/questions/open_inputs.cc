@@ -13,7 +13,7 @@
 #include "core/base/normal.h"
 #include "core/scenario/measured_stack.h"
 #include "lowering/passes/step_habits.h"
-#include "plans/search/family_walk.h"
+#include "plans/search/layouts.h"
 #include "plans/search/parallel_for.h"
 #include "sim/step/predict.h"
 
@@ -60,7 +60,7 @@ std::vector<Plan> spellings_of(const ClusterSpec& cluster, const Plan& plan) {
     all.push_back(plan);
     all.back().zero = 1 - plan.zero;
   }
-  if (rank_order_matters(plan, node_size(cluster, gpu_count(plan)))) return all;
+  if (rank_order_matters(plan.degrees, node_size(cluster, gpu_count(plan)))) return all;
   for (std::size_t i = 0, n = all.size(); i < n; ++i) {
     Plan other = all[i];
     other.rank_order =

@@ -1,6 +1,8 @@
 #include "plans/search/allowed_values.h"
 
+#include <bit>
 #include <numeric>
+#include <utility>
 
 namespace tpsim {
 namespace {
@@ -50,7 +52,7 @@ std::vector<std::int64_t> tried_values(const StackChoices& choices, const Search
   return without_excluded(std::move(all));
 }
 
-SearchSpace likely_part(const Scenario& scenario, SearchSpace space, std::int64_t sequences) {
+SearchSpace likely_part(const Scenario& scenario, SearchSpace space, LikelyPart part) {
   const auto keep = [&](Setting setting, std::vector<std::int64_t> values, auto is_likely) {
     std::erase_if(values, [&](std::int64_t value) {
       return !is_likely(value) || !is_allowed(scenario, space, {setting, value});
@@ -61,8 +63,24 @@ SearchSpace likely_part(const Scenario& scenario, SearchSpace space, std::int64_
     return tried_values(scenario.stack.choices, space, setting);
   };
   keep(Setting::kZero, tried(Setting::kZero), [](std::int64_t zero) { return zero <= 1; });
+  const std::int64_t sequences = part == LikelyPart::kFourSequences ? 4 : 1;
   keep(Setting::kMicroBatch, divisors(space.global_batch),
        [&](std::int64_t size) { return size <= sequences; });
+  if (part == LikelyPart::kFewLayouts) {
+    const std::int64_t node = node_size(scenario.cluster, space.gpus);
+    const auto is_small = [](std::int64_t most) {
+      return [most](std::int64_t degree) {
+        return degree <= most && std::has_single_bit(static_cast<std::uint64_t>(degree));
+      };
+    };
+    keep(Setting::kTp, divisors(space.gpus), is_small(std::min<std::int64_t>(node, 8)));
+    keep(Setting::kPp, divisors(space.gpus), is_small(16));
+    keep(Setting::kEp, divisors(std::max<std::int64_t>(1, scenario.model.experts.count)),
+         is_small(64));
+    keep(Setting::kCp, divisors(space.gpus), is_small(1));
+    keep(Setting::kRankOrder, tried(Setting::kRankOrder),
+         [&, first = true](std::int64_t) mutable { return std::exchange(first, false); });
+  }
   if (scenario.model.attention_dropout == 0) {
     keep(Setting::kAttention, tried(Setting::kAttention), [](std::int64_t kind) {
       return kind == static_cast<std::int64_t>(AttentionKind::kFlash);

@@ -25,10 +25,11 @@ bool is_allowed(const Scenario& scenario, const SearchSpace& space, const Settin
 // of the setting. Does not check whether the software supports a value.
 std::vector<std::int64_t> tried_values(const StackChoices& choices, const SearchSpace& space,
                                        Setting setting);
-// Returns a part of the space that is searched in a fraction of the time and usually has plans
-// nearly as good: flash attention, ZeRO 0 and 1, micro-batches of at most `sequences`, even stage
-// cuts.
-SearchSpace likely_part(const Scenario& scenario, SearchSpace space, std::int64_t sequences);
+// Parts of a space that are searched in a fraction of the time and usually have plans nearly as
+// good: flash attention, ZeRO 0 and 1, even stage cuts, and micro-batches of 1 or up to 4. The
+// first part has small powers of two as degrees.
+enum class LikelyPart : std::uint8_t { kFewLayouts, kOneSequence, kFourSequences };
+SearchSpace likely_part(const Scenario& scenario, SearchSpace space, LikelyPart part);
 
 // Returns context-parallel degrees. If cp is not requested, every rank keeps at least 4096
 // positions.

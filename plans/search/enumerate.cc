@@ -18,6 +18,7 @@ constexpr SettingValue kNoRecompute{Setting::kRecompute,
 
 EnumerationCount& EnumerationCount::operator+=(const EnumerationCount& other) {
   considered += other.considered;
+  too_slow += other.too_slow;
   for (const auto& [reason, n] : other.pruned) pruned[reason] += n;
   return *this;
 }
@@ -97,6 +98,10 @@ void PlanSpace::add_families() {
     Plan plan;
     plan.degrees.tp = tp;
     add_variants(0, plan);
+    for (const std::int64_t sp : values(Setting::kSequenceParallel)) {
+      layouts_[{tp, static_cast<int>(sp)}] =
+          layouts_of(scenario_, space_, gpu_counts_, tp, sp != 0);
+    }
   }
 }
 

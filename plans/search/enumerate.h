@@ -13,11 +13,13 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
 #include "plans/search/allowed_values.h"
+#include "plans/search/layouts.h"
 #include "plans/search/search_space.h"
 #include "sim/bounds/group_bounds.h"
 #include "sim/schedule/stage_cut.h"
@@ -62,6 +64,7 @@ struct PlanGroup {
 
 struct EnumerationCount {
   std::int64_t considered = 0;
+  std::int64_t too_slow = 0;                   // combinations of layouts that LayoutTest left out
   std::map<std::string, std::int64_t> pruned;  // reason -> combinations
 
   EnumerationCount& operator+=(const EnumerationCount& other);
@@ -82,7 +85,11 @@ class PlanSpace {
   // Counts illegal combinations by reason. If a layout is illegal, all of its combinations are
   // counted.
   using GroupVisit = std::function<void(const PlanGroup&)>;
-  EnumerationCount visit_groups(std::int64_t family, const GroupVisit& visit) const;
+  // Returns whether all plans with the layout and micro-batch of `plan`, with any schedule, are too
+  // slow to be visited. Their combinations are counted without looking at rules.
+  using LayoutTest = std::function<bool(const Plan& plan, bool rank_order_matters)>;
+  EnumerationCount visit_groups(std::int64_t family, const GroupVisit& visit,
+                                const LayoutTest& is_too_slow = {}) const;
   PlanGroup group(const GroupKey& key) const;
 
   // Calls `visit` with every legal plan of a family, cut by cut within its group. The plan's
@@ -107,6 +114,8 @@ class PlanSpace {
   }
   // Whether the space contains plans without recompute, next to plans that recompute some blocks.
   bool has_without_recompute() const { return has_without_recompute_; }
+  // Returns the requested values of a setting that does not depend on the layout.
+  const std::vector<std::int64_t>& values(Setting setting) const { return space_.asked[setting]; }
 
  private:
   friend class FamilyWalk;
@@ -118,7 +127,6 @@ class PlanSpace {
     CutFloors floors;               // of `cuts`
   };
 
-  const std::vector<std::int64_t>& values(Setting setting) const { return space_.asked[setting]; }
   bool is_asked(Setting setting, std::int64_t value) const {
     return is_allowed(scenario_, space_, {setting, value});
   }
@@ -144,7 +152,8 @@ class PlanSpace {
   bool has_without_recompute_ = false;
   bool asks_for_selective_ = false;  // only selective recompute is requested
   std::vector<Plan> families_;       // one plan per family: tp and the variant settings
-  std::map<std::int64_t, std::vector<Cuts>> cuts_;  // by pp
+  std::map<std::pair<std::int64_t, int>, Layouts> layouts_;  // by tp and sequence parallelism
+  std::map<std::int64_t, std::vector<Cuts>> cuts_;           // by pp
 };
 
 // Calls `visit` with every legal plan of the space, with stage_layers set.

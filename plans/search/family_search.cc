@@ -40,7 +40,12 @@ FamilySearch::Found FamilySearch::bound_groups(std::int64_t family, double goal,
   found_ = {};
   floors_.clear();
   place_ = family << 40;
-  found_.count = plans_.visit_groups(family, [this](const PlanGroup& group) { bound(group); });
+  found_.count = plans_.visit_groups(
+      family, [this](const PlanGroup& group) { bound(group); },
+      [this](const Plan& plan, bool rank_order_matters) {
+        return is_too_slow(plan, rank_order_matters);
+      });
+  found_.not_as_good += found_.count.too_slow;
   pricer_.drop_programs();
   return std::move(found_);
 }
@@ -106,6 +111,26 @@ std::uint32_t FamilySearch::fast_enough(const PlanGroup& group) {
     }
   }
   return left;
+}
+
+// Returns whether the layers of the whole model, spread evenly over the stages, exceed the goal
+// with every rank order. The layers without recompute and with ZeRO 0 have the least work.
+bool FamilySearch::is_too_slow(const Plan& plan, bool rank_order_matters) {
+  if (goal_ == std::numeric_limits<double>::max() || objective_ == Objective::kMemory) return false;
+  const std::vector<std::int64_t>& stages = plans_.values(Setting::kZero);
+  const bool has_small_zero =
+      std::any_of(stages.begin(), stages.end(), [](std::int64_t zero) { return zero < 2; });
+  if (!has_small_zero && stages.size() > 1) return false;
+  Plan core = plan;
+  if (plans_.has_without_recompute()) core.recompute = Recompute::kNone;
+  core.zero = has_small_zero ? 0 : static_cast<int>(stages.front());
+  for (const std::int64_t order : plans_.values(Setting::kRankOrder)) {
+    core.rank_order = static_cast<RankOrder>(order);
+    if (!experts_fit_ranks(core)) continue;
+    if (score_of_bound(core, group_bounds_.least_device(core)) <= goal_) return false;
+    if (!rank_order_matters) break;
+  }
+  return true;
 }
 
 // Returns the arrangements whose layers alone do not exceed the goal. Counts the plans of the

@@ -102,6 +102,7 @@ class FamilySearch {
   };
 
   void bound(const PlanGroup& group);
+  bool is_too_slow(const Plan& plan, bool rank_order_matters);
   std::uint32_t fast_enough(const PlanGroup& group);
   std::uint32_t within_goal(const PlanGroup& group, std::uint32_t arrangements);
   std::uint32_t may_fit(const PlanGroup& group, std::uint32_t arrangements);

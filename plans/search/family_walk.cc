@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "core/plan/rank_layout.h"
 #include "lowering/passes/quantization.h"
 #include "lowering/passes/recompute.h"
 #include "plans/search/allowed_values.h"
@@ -19,21 +18,6 @@ bool has_attention_kernels(const ModelSpec& model) {
 
 }  // namespace
 
-bool rank_order_matters(const Plan& plan, std::int64_t gpus_per_node) {
-  Plan one = plan, other = plan;
-  one.rank_order = RankOrder::kTpDpPp;
-  other.rank_order = RankOrder::kTpPpDp;
-  if (!experts_fit_ranks(other)) return true;
-  const auto moves = [&](GroupKind group) {
-    return place_group(one, group, gpus_per_node) != place_group(other, group, gpus_per_node);
-  };
-  if (moves(GroupKind::kData) || moves(GroupKind::kPipeline) || moves(GroupKind::kEmbedding)) {
-    return true;
-  }
-  return folds_experts(one) && (moves(GroupKind::kExpertTensor) || moves(GroupKind::kExpert) ||
-                                moves(GroupKind::kExpertData));
-}
-
 FamilyWalk::FamilyWalk(const PlanSpace& space, std::int64_t family)
     : scenario_(space.scenario_),
       space_(space),
@@ -44,13 +28,17 @@ FamilyWalk::FamilyWalk(const PlanSpace& space, std::int64_t family)
   reason_against_family_ = reason_against_family();
 }
 
-EnumerationCount FamilyWalk::run(const PlanSpace::GroupVisit& visit) {
-  add_layouts();
+EnumerationCount FamilyWalk::run(const PlanSpace::GroupVisit& visit,
+                                 const PlanSpace::LayoutTest& is_too_slow) {
+  test_ = &is_too_slow;
+  const Layouts& layouts = space_.layouts_.at({plan_.degrees.tp, plan_.sequence_parallel ? 1 : 0});
+  for (const auto& [reason, refused] : layouts.refused) prune(reason, refused * settings());
   for (const std::int64_t micro_batch : space_.micro_batches_) {
     plan_.micro_batch = micro_batch;
-    for (const Layout& layout : layouts_) {
+    for (const Layout& layout : layouts.legal) {
       plan_.degrees = layout.degrees;
       rank_order_matters_ = layout.rank_order_matters;
+      is_too_slow_.reset();
       if (asked_.global_batch / layout.degrees.dp % micro_batch != 0) continue;
       if (has_countable_tensors(plan_, scenario_.model)) {
         visit_schedules(visit);
@@ -94,67 +82,6 @@ std::int64_t FamilyWalk::rank_orders() const {
          space_.impossible_rank_orders_;
 }
 
-void FamilyWalk::add_layouts() {
-  const std::int64_t tp = plan_.degrees.tp;
-  for (const std::int64_t gpus : space_.gpu_counts_) {
-    if (gpus % tp != 0) continue;
-    for (const std::int64_t pp : divisors(gpus / tp)) {
-      if (!space_.is_asked(Setting::kPp, pp)) continue;
-      for (const std::int64_t cp : context_degrees(scenario_, asked_, gpus / tp / pp)) {
-        add_expert_layouts({.tp = tp, .pp = pp, .dp = gpus / tp / pp / cp, .cp = cp});
-      }
-    }
-  }
-}
-
-// Adds a layout for every allowed pair of ETP and EP.
-void FamilyWalk::add_expert_layouts(ParallelDegrees degrees) {
-  const std::int64_t ranks = degrees.tp * degrees.cp * degrees.dp;
-  for (const std::int64_t etp : expert_tensor_degrees(scenario_, asked_, degrees.tp)) {
-    degrees.etp = etp;
-    const std::int64_t cut = etp == 0 ? degrees.tp : etp;
-    if (ranks % cut != 0) continue;
-    for (const std::int64_t ep : expert_degrees(scenario_, asked_, ranks / cut)) {
-      degrees.ep = ep;
-      add_layout(degrees);
-    }
-  }
-}
-
-void FamilyWalk::add_layout(const ParallelDegrees& degrees) {
-  if (!space_.is_asked(Setting::kDp, degrees.dp)) return;
-  if (const char* reason = refusal_reason(degrees)) {
-    prune(reason, settings());
-  } else {
-    layouts_.push_back({degrees, rank_order_matters(degrees)});
-  }
-}
-
-bool FamilyWalk::rank_order_matters(const ParallelDegrees& degrees) const {
-  Plan plan = plan_;
-  plan.degrees = degrees;
-  return tpsim::rank_order_matters(plan, node_size(scenario_.cluster, gpu_count(plan)));
-}
-
-const char* FamilyWalk::refusal_reason(const ParallelDegrees& degrees) const {
-  const ModelSpec& model = scenario_.model;
-  if (!divides_by_tp(model, degrees.tp)) return "heads or widths do not divide by tp";
-  if (!divides_by_etp(model, degrees.etp == 0 ? degrees.tp : degrees.etp)) {
-    return "experts' widths do not divide by etp";
-  }
-  if (degrees.cp > 1 && needs_whole_sequences(model))
-    return "recurrent layers do not support context parallelism here";
-  if (degrees.cp > 1 && model.seq % (2 * degrees.cp) != 0) {
-    return "the sequence does not divide by 2 x cp";
-  }
-  if (plan_.sequence_parallel && model.seq / degrees.cp % degrees.tp != 0) {
-    return "the sequence does not divide by tp";
-  }
-  if (degrees.pp > model.layers + 2) return "fewer layers than stages";
-  if (asked_.global_batch % degrees.dp != 0) return "global batch does not divide by dp";
-  return nullptr;
-}
-
 void FamilyWalk::visit_schedules(const PlanSpace::GroupVisit& visit) {
   const auto cuts = space_.cuts_.find(plan_.degrees.pp);
   if (cuts == space_.cuts_.end()) return;
@@ -183,9 +110,20 @@ void FamilyWalk::visit_schedule(const PlanSpace::Cuts& by_chunks,
     prune("the stack cannot build these stages", settings() * space_.plans_of(plan_, cut));
   }
   if (plans_of(by_chunks) == 0) return;
+  if (is_too_slow()) {
+    const std::int64_t plans = settings() * plans_of(by_chunks);
+    count_.considered += plans;
+    count_.too_slow += plans;
+    return;
+  }
   const PlanGroup group = arrange(by_chunks);
   count_.considered += static_cast<std::int64_t>(group.arrangements.size()) * group.plans;
   if (!group.arrangements.empty()) visit(group);
+}
+
+bool FamilyWalk::is_too_slow() {
+  if (!is_too_slow_) is_too_slow_ = *test_ && (*test_)(plan_, rank_order_matters_);
+  return *is_too_slow_;
 }
 
 bool FamilyWalk::suits(ScheduleKind schedule) const {
@@ -304,9 +242,10 @@ const char* FamilyWalk::reason_against_zero() {
   return nullptr;
 }
 
-EnumerationCount PlanSpace::visit_groups(std::int64_t family, const GroupVisit& visit) const {
+EnumerationCount PlanSpace::visit_groups(std::int64_t family, const GroupVisit& visit,
+                                         const LayoutTest& is_too_slow) const {
   FamilyWalk walk(*this, family);
-  return walk.run(visit);
+  return walk.run(visit, is_too_slow);
 }
 
 PlanGroup PlanSpace::group(const GroupKey& key) const {

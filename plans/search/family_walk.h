@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,22 +11,15 @@
 
 namespace tpsim {
 
-// Returns whether the other rank order places some group of the plan on different nodes.
-bool rank_order_matters(const Plan& plan, std::int64_t gpus_per_node);
-
 class FamilyWalk {
  public:
   FamilyWalk(const PlanSpace& space, std::int64_t family);
 
-  EnumerationCount run(const PlanSpace::GroupVisit& visit);
+  EnumerationCount run(const PlanSpace::GroupVisit& visit,
+                       const PlanSpace::LayoutTest& is_too_slow);
   PlanGroup group(const GroupKey& key);
 
  private:
-  struct Layout {
-    ParallelDegrees degrees;
-    bool rank_order_matters = false;
-  };
-
   std::int64_t plans_of(const PlanSpace::Cuts& cuts) const {
     return plan_.recompute == Recompute::kBlocks ? cuts.recompute_counts
                                                  : static_cast<std::int64_t>(cuts.cuts.size());
@@ -38,13 +32,9 @@ class FamilyWalk {
   void prune(const char* reason, std::int64_t combinations);
   std::int64_t settings() const;
   std::int64_t rank_orders() const;
-  void add_layouts();
-  void add_expert_layouts(ParallelDegrees degrees);
-  void add_layout(const ParallelDegrees& degrees);
-  bool rank_order_matters(const ParallelDegrees& degrees) const;
-  const char* refusal_reason(const ParallelDegrees& degrees) const;
   void visit_schedules(const PlanSpace::GroupVisit& visit);
   void visit_schedule(const PlanSpace::Cuts& by_chunks, const PlanSpace::GroupVisit& visit);
+  bool is_too_slow();
   bool suits(ScheduleKind schedule) const;
   PlanGroup arrange(const PlanSpace::Cuts& by_chunks);
   void arrange_ranks(PlanGroup& group);
@@ -58,8 +48,9 @@ class FamilyWalk {
   std::int64_t family_;
   Plan plan_;
   const char* reason_against_family_ = nullptr;
-  std::vector<Layout> layouts_;
   bool rank_order_matters_ = false;  // whether it matters in the current layout
+  const PlanSpace::LayoutTest* test_ = nullptr;
+  std::optional<bool> is_too_slow_;  // of the current layout and micro-batch, if tested
   EnumerationCount count_;
   std::vector<std::pair<const char*, std::int64_t>> pruned_;  // so far, few reasons
 };

@@ -158,8 +158,9 @@ class StagedSearch::Stages {
     if (space_.objective == Objective::kMemory) return kNoCap;
     if (!pricers_) pricers_ = std::make_shared<PricerPool>(scenario_);
     double reached = kNoCap;
-    for (const std::int64_t sequences : {1, 4}) {
-      SearchSpace part = likely_part(scenario_, space_, sequences);
+    for (const LikelyPart kind :
+         {LikelyPart::kFewLayouts, LikelyPart::kOneSequence, LikelyPart::kFourSequences}) {
+      SearchSpace part = likely_part(scenario_, space_, kind);
       part.wants_nearest_miss = false;
       SearchPass pass(*pricers_, part, top_, cap_);
       if (space_.until) {

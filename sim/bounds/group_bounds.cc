@@ -2,22 +2,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "core/base/normal.h"
 #include "lowering/passes/quantization.h"
 #include "sim/bounds/step_end_bounds.h"
-#include "sim/memory/stage_memory.h"
-#include "sim/step/predict.h"
 
 namespace tpsim {
 namespace {
-
-// Tolerance for rounding: PlanBounds sums the same times in another order.
-constexpr double kGroupRounding = 1 - 1e-8;
-
-std::size_t slot_of(const LayerKey& key) {
-  return key.zero < 2 ? 0 : static_cast<std::size_t>(key.zero - 1);
-}
 
 template <class Work>
 Work work_in(const HostDeviceTime& time) {
@@ -79,22 +71,25 @@ GroupBounds::Layer GroupBounds::block_of(const Plan& plan, std::int64_t kind, La
   return layer;
 }
 
-const GroupBounds::Layers& GroupBounds::layers_of(const Plan& plan) {
-  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario());
-  Layers& layers = layers_[slot_of(key)];
-  if (!layers.is_known || layers.key != key) set(layers, key, plan, &GroupBounds::layer_of);
+GroupBounds::Layers& GroupBounds::KnownLayers::at(LayerPricer& pricer, const Plan& plan) {
+  constexpr std::size_t kMost = 20000;  // about 1 KB each
+  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer.scenario());
+  if (recent_ != nullptr && last_ == key) return *recent_;
+  if (std::exchange(tp_, plan.degrees.tp) != plan.degrees.tp || by_key_.size() >= kMost) {
+    by_key_.clear();
+  }
+  last_ = key;
+  recent_ = &by_key_[pricer.model_key(key, plan)];
+  return *recent_;
+}
+
+const GroupBounds::Layers& GroupBounds::known(KnownLayers& all, const Plan& plan, LayerOf reduced) {
+  Layers& layers = all.at(pricer_, plan);
+  if (!layers.is_known) set(layers, plan, reduced);
   return layers;
 }
 
-const GroupBounds::Layers& GroupBounds::core_of(const Plan& plan) {
-  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario());
-  if (!core_.is_known || core_.key != key) set(core_, key, plan, &GroupBounds::core_layer_of);
-  return core_;
-}
-
-void GroupBounds::set(Layers& layers, const LayerKey& key, const Plan& plan, LayerOf reduced) {
-  layers = {};
-  layers.key = key;
+void GroupBounds::set(Layers& layers, const Plan& plan, LayerOf reduced) {
   layers.is_known = true;
   const ModelSpec& model = pricer_.scenario().model;
   const auto of = [&](LayerKind kind) { return reduced(pricer_.layer(kind, plan)); };
@@ -120,131 +115,6 @@ void GroupBounds::set(Layers& layers, const LayerKey& key, const Plan& plan, Lay
     layers.all.add(layers.blocks[static_cast<std::size_t>(kind)],
                    static_cast<double>(layers_of_kind(model, kind)));
   }
-}
-
-const GroupBounds::Left& GroupBounds::left_of(const Plan& plan) {
-  const LayerKey key = layer_key(LayerKind::kBlock, plan, pricer_.scenario());
-  Left& left = left_[slot_of(key)];
-  if (left.is_known && left.key == key) return left;
-  left = {};
-  left.key = key;
-  left.is_known = true;
-  struct Block {
-    double left, highest;
-  };
-  const auto of = [&](const Plan& whole, std::int64_t kind) {
-    const LayerMemory& memory = pricer_.layer_memory(LayerKind::kBlock, whole, kind);
-    const MemoryChange& forward = memory[TaskKind::kForward];
-    // With activation offload, a block may leave nothing on the device.
-    const bool may_offload = offloaded_blocks(pricer_.scenario().stack) > 0;
-    return Block{may_offload ? 0 : total(forward.left), total(forward.highest)};
-  };
-  for (std::int64_t kind = 0; kind < block_kind_count(pricer_.scenario().model); ++kind) {
-    const bool varies = plan.recompute == Recompute::kBlocks;
-    const Block block = of(varies ? with_whole_recompute(plan, true) : plan, kind);
-    const Block other = varies ? of(with_whole_recompute(plan, false), kind) : block;
-    left.blocks.push_back(std::min(block.left, other.left));
-    left.highest.push_back(std::min(block.highest, other.highest));
-  }
-  left.embedding =
-      total(pricer_.layer_memory(LayerKind::kEmbedding, plan)[TaskKind::kForward].left);
-  return left;
-}
-
-const GroupBounds::Fixed& GroupBounds::fixed_of(const Plan& plan) {
-  const LayerKey key = fixed_key(LayerKind::kWordEmbeddings, plan, pricer_.scenario());
-  Fixed& fixed = fixed_[static_cast<std::size_t>(plan.zero)];
-  if (fixed.is_known && fixed.key == key) return fixed;
-  fixed = {};
-  fixed.key = key;
-  fixed.is_known = true;
-  fixed.of_layers = fixed_costs(pricer_, plan);
-  const ModelSpec& model = pricer_.scenario().model;
-  const FixedCosts& layers = fixed.of_layers;
-  for (std::size_t kind = 0; kind < layers.blocks.size(); ++kind) {
-    fixed.block_held.push_back(total(layers.blocks[kind]->held));
-    const auto blocks = static_cast<double>(layers_of_kind(model, static_cast<std::int64_t>(kind)));
-    fixed.held += blocks * fixed.block_held.back();
-    fixed.host += blocks * layers.blocks[kind]->host.value();
-  }
-  // Tied word embeddings on one stage share one table.
-  const double heads = model.tied_embedding && plan.degrees.pp == 1 ? 0 : 1;
-  fixed.held += total(layers.embedding->held) + total(layers.head->held) +
-                total(layers.table->held) + heads * total(layers.head_table->held);
-  fixed.host += (layers.embedding->host + layers.head->host + layers.table->host +
-                 heads * layers.head_table->host)
-                    .value();
-  return fixed;
-}
-
-// Returns the bytes of CUDA context, workspaces and communication buffers.
-double GroupBounds::memory_outside_blocks(const Plan& plan, const Fixed& fixed) const {
-  const StackMemory& stack = pricer_.scenario().stack.memory;
-  const MemoryOverheads overheads =
-      memory_overheads(stack, plan, gradient_stand_ins(fixed.of_layers));
-  return (stack.context + overheads.workspace + overheads.buffers).value();
-}
-
-Bytes GroupBounds::least_held(const Plan& plan, const CutFloors& cuts) {
-  const Fixed& fixed = fixed_of(plan);
-  double fullest = std::numeric_limits<double>::max();
-  for (const CutFloor& cut : cuts.each) {
-    double held = 0;
-    for (std::size_t kind = 0; kind < cut.fullest.size(); ++kind) {
-      held += static_cast<double>(cut.fullest[kind]) * fixed.block_held[kind];
-    }
-    fullest = std::min(fullest, held);
-  }
-  const double mean = fixed.held / static_cast<double>(plan.degrees.pp);
-  return Bytes(kGroupRounding * (std::max(mean, fullest) + memory_outside_blocks(plan, fixed)));
-}
-
-bool GroupBounds::may_fit_hosts(const Plan& plan) {
-  const Bytes mean(kGroupRounding * fixed_of(plan).host / static_cast<double>(plan.degrees.pp));
-  const ClusterSpec& cluster = pricer_.scenario().cluster;
-  return host_memory_of_node(cluster, plan, mean) <= cluster.host.memory;
-}
-
-// The bound is the persistent memory of a stage plus the activations of one block. It holds for
-// every cut: each kind of block is in some stage, and some stage has at least an even share of all
-// blocks.
-Bytes GroupBounds::least_of_block(const Plan& plan) {
-  if (step_habits(pricer_.scenario().stack, plan).frees_gradients)
-    return {};  // gradients and activations are not in memory at the same time
-  const Fixed& fixed = fixed_of(plan);
-  const Left& left = left_of(plan);
-  const std::int64_t layers = pricer_.scenario().model.layers;
-  const std::int64_t even = (layers + plan.degrees.pp - 1) / plan.degrees.pp;
-  const auto share = static_cast<double>(even);
-  double most = share * *std::min_element(fixed.block_held.begin(), fixed.block_held.end()) +
-                *std::min_element(left.highest.begin(), left.highest.end());
-  for (std::size_t kind = 0; kind < left.highest.size(); ++kind) {
-    most = std::max(most, fixed.block_held[kind] + left.highest[kind]);
-  }
-  return Bytes(kGroupRounding * (most + memory_outside_blocks(plan, fixed)));
-}
-
-// The bound is the persistent memory of the first stage plus its micro-batches in flight. At the
-// first backward of this stage, at least min(m, pp) of the m micro-batches are in flight in all of
-// its chunks.
-Bytes GroupBounds::least_peak(const Plan& plan, const CutFloors& cuts) {
-  if (step_habits(pricer_.scenario().stack, plan).frees_gradients) return least_held(plan, cuts);
-  const Fixed& fixed = fixed_of(plan);
-  const Left& left = left_of(plan);
-  const auto in_flight = static_cast<double>(std::min(micro_batches(plan), plan.degrees.pp));
-  const double sent = plan.degrees.pp > 1 ? pricer_.transfer(plan).bytes : 0;
-  const double ends = total(fixed.of_layers.embedding->held) + total(fixed.of_layers.table->held);
-  double least = std::numeric_limits<double>::max();
-  for (const CutFloor& cut : cuts.each) {
-    double held = ends, kept = left.embedding - sent;
-    for (std::size_t kind = 0; kind < cut.first.size(); ++kind) {
-      const auto blocks = static_cast<double>(cut.first[kind]);
-      held += blocks * fixed.block_held[kind];
-      kept += blocks * left.blocks[kind];
-    }
-    least = std::min(least, held + in_flight * std::max(0.0, kept));
-  }
-  return Bytes(kGroupRounding * (least + memory_outside_blocks(plan, fixed)));
 }
 
 bool GroupBounds::host_runs_ahead(const Plan& plan) const {
@@ -355,7 +225,30 @@ GroupBounds::Times GroupBounds::least_work(const Plan& plan, const CutFloors& cu
 
 GroupBounds::Times GroupBounds::least_core(const Plan& plan, const Plan& layers,
                                            const CutFloors& cuts) {
-  return times_of(plan, cuts, core_of(layers), nullptr);
+  return times_of(plan, cuts, known(core_, layers, &core_layer_of), nullptr);
+}
+
+GroupBounds::Times GroupBounds::least_device(const Plan& layers) {
+  const StackSpec& stack = pricer_.scenario().stack;
+  const double work = busy_of(layers, known(core_, layers, &core_layer_of));
+  set_world(layers);
+  const double pipeline = (1 + stack.rank_jitter * expected_maximum_) * work;
+  return {Seconds((1 + stack.uncalibrated_overhead) * pipeline), Seconds(work)};
+}
+
+// Returns the time in which the device of the mean stage works.
+double GroupBounds::busy_of(const Plan& plan, const Layers& layers) {
+  double busy = 0;
+  for (const Work& task : layers.all) busy += task.device;
+  return kGroupRounding * static_cast<double>(micro_batches(plan)) * busy /
+         static_cast<double>(plan.degrees.pp);
+}
+
+void GroupBounds::set_world(const Plan& plan) {
+  if (world_ == gpu_count(plan)) return;
+  world_ = gpu_count(plan);
+  expected_maximum_ = expected_maximum(world_);
+  norm_ = pricer_.global_norm(plan);
 }
 
 // `fixed`: null to leave out the end of the step.
@@ -363,11 +256,7 @@ GroupBounds::Times GroupBounds::times_of(const Plan& plan, const CutFloors& cuts
                                          const Layers& layers, const Fixed* fixed) {
   const StackSpec& stack = pricer_.scenario().stack;
   const TransferCost transfer = plan.degrees.pp > 1 ? pricer_.transfer(plan) : TransferCost{};
-  if (world_ != gpu_count(plan)) {
-    world_ = gpu_count(plan);
-    expected_maximum_ = expected_maximum(world_);
-    norm_ = pricer_.global_norm(plan);
-  }
+  set_world(plan);
   const double mean = mean_pipeline(plan, cuts, layers, transfer);
   double least = std::numeric_limits<double>::max();
   for (const CutFloor& cut : cuts.each) {
@@ -388,11 +277,7 @@ GroupBounds::Times GroupBounds::times_of(const Plan& plan, const CutFloors& cuts
   }
   const double step = (1 + stack.uncalibrated_overhead) * kGroupRounding *
                       (least + norm_.value() + stack.host.per_step.value());
-  const auto m = static_cast<double>(micro_batches(plan));
-  double busy = 0;
-  for (const Work& task : layers.all) busy += task.device;
-  busy = m * busy / static_cast<double>(plan.degrees.pp);
-  return {Seconds(step), Seconds(kGroupRounding * busy)};
+  return {Seconds(step), Seconds(busy_of(plan, layers))};
 }
 
 }  // namespace tpsim

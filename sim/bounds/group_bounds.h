@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "sim/bounds/cut_floors.h"
@@ -41,8 +42,13 @@ class GroupBounds {
   // The same from CoreWork of the layers with the settings of `layers`, which may have another
   // recompute and ZeRO stage than the plan.
   Times least_core(const Plan& plan, const Plan& layers, const CutFloors& cuts);
+  // Work of the mean stage, from CoreWork of the layers: a bound for every schedule and every cut.
+  Times least_device(const Plan& layers);
 
  private:
+  // Tolerance for rounding: PlanBounds sums the same times in another order.
+  static constexpr double kGroupRounding = 1 - 1e-8;
+
   // Time of one layer for one micro-batch, in seconds.
   struct Work {
     double device = 0, host = 0;  // lower bounds
@@ -54,7 +60,6 @@ class GroupBounds {
     void keep_forward();  // drops the other tasks
   };
   struct Layers {
-    LayerKey key;
     bool is_known = false;
     std::vector<Layer> blocks;  // by kind
     Layer embedding;
@@ -87,10 +92,22 @@ class GroupBounds {
     double fullest = 0, whole = 0;
   };
 
+  // Layers of one TP degree, by LayerPricer::model_key(). Families of a degree share them.
+  class KnownLayers {
+   public:
+    Layers& at(LayerPricer& pricer, const Plan& plan);
+
+   private:
+    LayerKey last_;  // layer_key() of the last plan
+    Layers* recent_ = nullptr;
+    std::int64_t tp_ = 0;
+    std::unordered_map<LayerKey, Layers, LayerKeyHash> by_key_;
+  };
+
   using LayerOf = Layer (*)(const LayerCost& cost);
-  const Layers& layers_of(const Plan& plan);
-  const Layers& core_of(const Plan& plan);
-  void set(Layers& layers, const LayerKey& key, const Plan& plan, LayerOf reduced);
+  const Layers& known(KnownLayers& all, const Plan& plan, LayerOf reduced);
+  const Layers& layers_of(const Plan& plan) { return known(layers_, plan, &layer_of); }
+  void set(Layers& layers, const Plan& plan, LayerOf reduced);
   const Left& left_of(const Plan& plan);
   const Fixed& fixed_of(const Plan& plan);
   static Layer layer_of(const LayerCost& cost);
@@ -107,13 +124,13 @@ class GroupBounds {
              const Fixed& fixed, const TransferCost& transfer) const;
   double memory_outside_blocks(const Plan& plan, const Fixed& fixed) const;
   double wire_wait_time(const Plan& plan, const TransferCost& transfer) const;
+  static double busy_of(const Plan& plan, const Layers& layers);
+  void set_world(const Plan& plan);
   Times times_of(const Plan& plan, const CutFloors& cuts, const Layers& layers, const Fixed* fixed);
 
   LayerPricer& pricer_;
-  // By ZeRO stage: below 2, stage 2, stage 3.
-  std::array<Layers, 3> layers_;
-  Layers core_;
-  std::array<Left, 3> left_;
+  KnownLayers layers_, core_;
+  std::array<Left, 3> left_;    // by ZeRO stage: below 2, stage 2, stage 3
   std::array<Fixed, 4> fixed_;  // by ZeRO stage
   std::int64_t world_ = 0;      // number of GPUs for which the next two members were computed
   double expected_maximum_ = 0;

@@ -98,14 +98,23 @@ LayerKey LayerPricer::key_of(LayerKind kind, const Plan& plan, std::int64_t bloc
   LayerKey key = layer_key(kind, plan, scenario(), block);
   if (key.zero != 0) return key;
   const bool routes = kind == LayerKind::kBlock && has_experts(model_of(block));
-  const std::int64_t placement = placement_number(key, plan, routes);
-  key = placeless(key);
-  key.placement = placement;
+  key = placed_key(key, plan, routes);
   if (kind == LayerKind::kBlock && has_experts(scenario().model) && !routes) {
     key.degrees.ep = 1;
     key.degrees.etp = 0;
   }
   return key;
+}
+
+LayerKey LayerPricer::model_key(LayerKey key, const Plan& plan) {
+  return key.zero != 0 ? key : placed_key(key, plan, has_experts(scenario().model));
+}
+
+// Replaces the fields that placement depends on by the number of the placement.
+LayerKey LayerPricer::placed_key(const LayerKey& key, const Plan& plan, bool has_experts) {
+  LayerKey placed = placeless(key);
+  placed.placement = placement_number(key, plan, has_experts);
+  return placed;
 }
 
 // `key`: has the fields that placement depends on.
@@ -228,8 +237,20 @@ Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
   return all - Bytes(static_cast<double>(alike * of_expert * size_of(plan.dtype)));
 }
 
+// Returns the key of fixed(). The expert degrees change layers without experts only through shard
+// groups, gathered weights, and whether data-parallel ranks hold different gradients.
+LayerKey LayerPricer::end_key(LayerKind kind, const Plan& plan, std::int64_t block) const {
+  LayerKey key = fixed_key(kind, plan, scenario(), block);
+  const bool routes = kind == LayerKind::kBlock && has_experts(model_of(block));
+  const bool has_groups = key.zero > 0 && scenario().stack.parts.shard_group != kShardOverAll;
+  if (routes || has_groups || gathered_degrees(scenario().stack, key.zero).expert) return key;
+  key.degrees.ep = folds_experts(plan) ? 2 : 1;
+  key.degrees.etp = 0;
+  return key;
+}
+
 const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64_t block) {
-  const auto [fixed, is_new] = fixed_.place(fixed_key(kind, plan, scenario(), block));
+  const auto [fixed, is_new] = fixed_.place(end_key(kind, plan, block));
   if (!is_new) return fixed;
   const LoweredLayer layer = step_end_program(kind, plan, block, {.is_verified = verifies_});
   // Frameworks keep weights, gradients and optimizer state in few large buffers.

@@ -70,6 +70,9 @@ class LayerPricer {
                              const PassChoice& choice = {});
   LoweredLayer step_end_program(LayerKind kind, const Plan& plan, std::int64_t block = 0,
                                 const PassChoice& choice = {}) const;
+  // Returns a key with which all layers of a plan have equal costs. `key`: layer_key() of its
+  // blocks.
+  LayerKey model_key(LayerKey key, const Plan& plan);
   // Returns the time of the all-reduce of the squared gradient norm; zero if gradients are not
   // clipped.
   Seconds global_norm(const Plan& plan);
@@ -114,12 +117,15 @@ class LayerPricer {
     return models_[static_cast<std::size_t>(block)];
   }
   LayerKey key_of(LayerKind kind, const Plan& plan, std::int64_t block);
+  LayerKey end_key(LayerKind kind, const Plan& plan, std::int64_t block) const;
+  LayerKey placed_key(const LayerKey& key, const Plan& plan, bool has_experts);
   std::int64_t placement_number(const LayerKey& key, const Plan& plan, bool has_experts);
   const LayerTrace& sized_trace(const LayerKey& key, const Plan& plan, std::int64_t block);
   Layer& traced_layer(LayerKind kind, const Plan& plan, std::int64_t block);
   Traced trace_layer(LayerKind kind, const Plan& plan, std::int64_t block);
-  LayerCost price_layer(const LoweredLayer& layer, const Plan& plan, double clock,
-                        StepClock* clocked);
+  std::vector<OpPrice> op_prices(const LoweredLayer& layer);
+  LayerCost price_layer(const LoweredLayer& layer, const std::vector<OpPrice>& prices,
+                        const Plan& plan, double clock, StepClock* clocked);
   LayerCost price_layer(const LoweredLayer& layer, const Plan& plan);
   // Returns the time of memory-bound kernels that read and write `moved` bytes in total.
   Seconds streaming_time(Bytes moved) const;

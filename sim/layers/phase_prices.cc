@@ -57,10 +57,12 @@ bool is_core(OpKind kind) {
 // device waits for the host.
 class PhaseWalk {
  public:
-  PhaseWalk(LayerPricer& pricer, const LoweredLayer& layer, const Plan& plan, double clock,
-            StepClock* clocked)
+  // `prices`: of the layer's ops.
+  PhaseWalk(LayerPricer& pricer, const LoweredLayer& layer, const std::vector<OpPrice>& prices,
+            const Plan& plan, double clock, StepClock* clocked)
       : pricer_(pricer),
         layer_(layer),
+        prices_(prices),
         plan_(plan),
         clock_(clock),
         clocked_(clocked),
@@ -104,7 +106,7 @@ class PhaseWalk {
 
   void price(const LoweredEvent& event) {
     switch (event.kind) {
-      case Kind::kOp: return price(layer_.ops[event.index]);
+      case Kind::kOp: return price(layer_.ops[event.index], prices_[event.index]);
       case Kind::kCopy: return price(layer_.copies[event.index]);
       case Kind::kHost: return price(layer_.host[event.index]);
       case Kind::kCollective: {
@@ -172,8 +174,7 @@ class PhaseWalk {
     spans_->back().issued = issued;
   }
 
-  void price(const LoweredOp& op) {
-    const OpPrice price = pricer_.op_price(op);
+  void price(const LoweredOp& op, const OpPrice& price) {
     const Seconds time = pricer_.kernel_time(op, price, clock_);
     cost_.work[work_term(op)] += time;
     cost_.work[StepTerm::kImbalance] += (op.load - 1) * time;
@@ -260,6 +261,7 @@ class PhaseWalk {
 
   LayerPricer& pricer_;
   const LoweredLayer& layer_;
+  const std::vector<OpPrice>& prices_;
   const Plan& plan_;
   double clock_;
   StepClock* clocked_;  // null: the clock is known
@@ -271,10 +273,17 @@ class PhaseWalk {
 
 }  // namespace
 
-LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const Plan& plan, double clock,
-                                   StepClock* clocked) {
+std::vector<OpPrice> LayerPricer::op_prices(const LoweredLayer& layer) {
+  std::vector<OpPrice> prices;
+  prices.reserve(layer.ops.size());
+  for (const LoweredOp& op : layer.ops) prices.push_back(op_price(op));
+  return prices;
+}
+
+LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const std::vector<OpPrice>& prices,
+                                   const Plan& plan, double clock, StepClock* clocked) {
   const auto priced = [&](Phase phase) {
-    return PhaseWalk(*this, layer, plan, clock, clocked).price(layer.phase(phase));
+    return PhaseWalk(*this, layer, prices, plan, clock, clocked).price(layer.phase(phase));
   };
   LayerCost cost;
   cost.clock = clock;
@@ -288,20 +297,22 @@ LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const Plan& plan, 
 // The clock follows from the layer's forward and backward.
 LayerCost LayerPricer::price_layer(const LoweredLayer& layer, const Plan& plan) {
   const double lowest = ops().lowest_clock();
-  if (lowest == 1) return price_layer(layer, plan, 1, nullptr);
+  const std::vector<OpPrice> prices = op_prices(layer);
+  if (lowest == 1) return price_layer(layer, prices, plan, 1, nullptr);
   StepClock clock;
-  const LayerCost slow = price_layer(layer, plan, lowest, &clock);
+  const LayerCost slow = price_layer(layer, prices, plan, lowest, &clock);
   Seconds whole;
   for (const PhaseCost& task : slow) whole += task.time.device;
-  return price_layer(layer, plan, clock.solve(whole, lowest), nullptr);
+  return price_layer(layer, prices, plan, clock.solve(whole, lowest), nullptr);
 }
 
 LayerLanes LayerPricer::lanes(LayerKind kind, const Plan& plan, std::int64_t block) {
   LayerLanes lanes{layer_program(kind, plan, block), {}};
   const double clock = layer(kind, plan, block).clock;
+  const std::vector<OpPrice> prices = op_prices(lanes.program);
   for (std::size_t i = 0; i < lanes.phases.size(); ++i) {
     PhaseLanes& phase = lanes.phases[i];
-    PhaseWalk walk(*this, lanes.program, plan, clock, nullptr);
+    PhaseWalk walk(*this, lanes.program, prices, plan, clock, nullptr);
     walk.record(&phase.spans);
     phase.end = walk.price(lanes.program.phases[i]).time.device;
     for (LaneSpan& span : phase.spans) {

@@ -62,10 +62,12 @@ Extremes hold_for_all_plans(const Scenario& scenario, const SearchSpace& space) 
     core.recompute = Recompute::kNone;
     const double least_work = groups.least_work(plan, *group.floors).step.value();
     const double least_core = groups.least_core(plan, core, *group.floors).step.value();
-    if (least_core > least_work || least_work > least.step.value()) {
+    const double of_layout = groups.least_device(core).step.value();
+    if (of_layout > least_core || least_core > least_work || least_work > least.step.value()) {
       FAIL_CHECK(scenario.model.name << ", recompute " << name_of(plan.recompute) << ", zero "
-                                     << plan.zero << ": core " << least_core << " s, layers "
-                                     << least_work << " s, group " << least.step.value() << " s");
+                                     << plan.zero << ": layout " << of_layout << " s, core "
+                                     << least_core << " s, layers " << least_work << " s, group "
+                                     << least.step.value() << " s");
     }
     extremes.lowest_ratio = std::min(extremes.lowest_ratio, value.step / least.step);
     ++extremes.plans;

@@ -148,7 +148,7 @@ TEST_CASE("an offloaded optimizer is searched if nothing fits without it, or if 
   CHECK(search(scenario, space, 1, {})->plans.empty());
 }
 
-TEST_CASE("the part of a space that finds the goal of a search has plans of the space alone") {
+TEST_CASE("the parts of a space that find the goal of a search have plans of the space alone") {
   const Scenario scenario = test::small_scenario(test::small_bloom());
   SearchSpace space;
   space.gpus = 4;
@@ -160,14 +160,19 @@ TEST_CASE("the part of a space that finds the goal of a search has plans of the 
     return plans;
   };
   const std::vector<Plan> all = plans_of(space);
-  const std::vector<Plan> part = plans_of(likely_part(scenario, space, 2));
-  REQUIRE_FALSE(part.empty());
-  CHECK(2 * part.size() < all.size());
-  CHECK(std::all_of(part.begin(), part.end(), [&](const Plan& plan) {
-    return plan.micro_batch <= 2 && contains(all, plan);
-  }));
-  space.asked[Setting::kZero] = {3};  // a requested value stays
-  for (const Plan& plan : plans_of(likely_part(scenario, space, 2))) CHECK(plan.zero == 3);
+  for (const LikelyPart kind :
+       {LikelyPart::kFewLayouts, LikelyPart::kOneSequence, LikelyPart::kFourSequences}) {
+    const std::vector<Plan> part = plans_of(likely_part(scenario, space, kind));
+    REQUIRE_FALSE(part.empty());
+    CHECK(2 * part.size() < all.size());
+    const std::int64_t most = kind == LikelyPart::kFourSequences ? 4 : 1;
+    CHECK(std::all_of(part.begin(), part.end(), [&](const Plan& plan) {
+      return plan.micro_batch <= most && contains(all, plan);
+    }));
+    SearchSpace asked = space;
+    asked.asked[Setting::kZero] = {3};  // a requested value stays
+    for (const Plan& plan : plans_of(likely_part(scenario, asked, kind))) CHECK(plan.zero == 3);
+  }
 }
 
 }  // namespace tpsim
