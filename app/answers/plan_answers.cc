@@ -97,6 +97,10 @@ Result<PlanAnswer> plan_answer(const PlanRequest& request) {
   }
   TPSIM_TRY(OpenInputs open, open_inputs(named));
   named.assumed = open.widen(answer.found.plans, threads);
+  const bool ranks_time = answer.space.objective == Objective::kTime && !request.is_front;
+  if (ranks_time && answer.found.plans.size() > 1) {
+    named.risk = choice_risk(answer.found.plans, named.assumed);
+  }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   answer.found.elapsed = Seconds(elapsed.count());  // of all searches, predictions included
   // The picture shows the interval of the best plan.

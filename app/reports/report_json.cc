@@ -85,6 +85,18 @@ JsonValue ranked_json(const PlannedRun& run, const PlannedRun& best, Objective o
   return json;
 }
 
+JsonValue choice_json(const ChoiceRisk& risk) {
+  JsonValue json = json_object({{"chance_fastest", risk.chance_fastest},
+                                {"expected_loss_pct", 100 * risk.expected_loss},
+                                {"rival", static_cast<std::int64_t>(risk.rival)},
+                                {"loss_pct_if_run", 100 * risk.loss_if_run}});
+  if (risk.input) {
+    json.set("option", stating_option(*risk.input));
+    json.set("loss_pct_if_stated", 100 * risk.loss_if_stated);
+  }
+  return json;
+}
+
 // Adds "parts_searched", "parts_not_searched" and "other_batch" to the report.
 void add_tried(JsonValue& report, const NamedScenario& named) {
   const auto add = [&](const char* key, const std::vector<TriedParts>& all) {
@@ -171,6 +183,7 @@ JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
              return ranked_json(run, found.plans.front(), space.objective);
            }));
   add_assumed(json, named.assumed);
+  if (named.risk) json.set("choice", choice_json(*named.risk));
   if (found.nearest_miss) json.set("nearest_miss", run_json(*found.nearest_miss));
   return json;
 }

@@ -9,6 +9,7 @@
 #include "core/plan/plan_settings.h"
 #include "core/scenario/plan_file.h"
 #include "core/scenario/scenario.h"
+#include "plans/questions/choice_risk.h"
 #include "plans/questions/open_inputs.h"
 #include "plans/search/search_result.h"
 
@@ -32,6 +33,8 @@ struct NamedScenario {
   std::vector<std::string> settings_assumed = {};  // see PlanFile
   std::set<Setting> settings_left = {};            // settings of the plan that are defaults
   Assumed assumed = {};                            // set by widen_intervals()
+  // Of the best plan among those of a ranking by time, if there are several.
+  std::optional<ChoiceRisk> risk = {};
   std::vector<TriedParts> tried = {};  // tried combinations of searched parts, best first
   // Single parts that make the best plan faster and that the search did not vary, best first.
   std::vector<TriedParts> untried = {};

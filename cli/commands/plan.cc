@@ -144,6 +144,7 @@ void write_report(TextReport& out, const Arguments& arguments, const PlanAnswer&
   write_prediction(out, best.predicted, named.scenario.profile);
   write_tried(out, named);
   write_assumed(out, named);
+  write_choice(out, named);
   out.heading("WHERE THE STEP GOES");
   write_breakdown(out, best.predicted, kLargestTerms);
   write_plans(out, answer, arguments.has("--pareto"));

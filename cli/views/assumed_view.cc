@@ -65,6 +65,21 @@ void write_assumed(TextReport& out, const NamedScenario& named) {
   out.prose_row("assumed", text);
 }
 
+void write_choice(TextReport& out, const NamedScenario& named) {
+  if (!named.risk) return;
+  const ChoiceRisk& risk = *named.risk;
+  std::string text = fmt::format(
+      "the fastest plan of the ranking with a probability of {}; expected loss against the fastest "
+      "{}. Running row {} beside it leaves {}",
+      percent_text(risk.chance_fastest), percent_text(risk.expected_loss), risk.rival + 1,
+      percent_text(risk.loss_if_run));
+  if (risk.input) {
+    text += fmt::format("; stating the {} {} leaves {}", name_of(*risk.input),
+                        remedy_for(*risk.input, named.is_saved), percent_text(risk.loss_if_stated));
+  }
+  out.prose_row("choice", text);
+}
+
 std::string batch_text(const PlannedRun& run) {
   return fmt::format("a global batch of {} takes {} on {}, {} tokens/s",
                      count_text(run.plan.global_batch), time_text(run.predicted.step),

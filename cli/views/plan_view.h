@@ -33,6 +33,9 @@ void write_prediction(TextReport& out, const Prediction& predicted, const Profil
 // Writes the assumed inputs, and how far stating each lowers the interval's upper end; nothing if
 // all inputs are stated.
 void write_assumed(TextReport& out, const NamedScenario& named);
+// States how sure the choice of the best plan is, and what would make it surer. Nothing if `named`
+// has no risk.
+void write_choice(TextReport& out, const NamedScenario& named);
 
 // Returns "a global batch of 1,008 takes 1.33 s on 1,008 GPUs, 3,104,000 tokens/s".
 std::string batch_text(const PlannedRun& run);

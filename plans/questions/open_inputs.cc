@@ -326,9 +326,10 @@ std::optional<OpenChoice> OpenInputs::choice_of_range(OpenInput input, const Ope
   }
   if (range.step_low == range.step_high) return std::nullopt;
   const StepSpreads spreads = spreads_of(range);
-  return OpenChoice{input,          state_->assumed[static_cast<std::size_t>(input)],
-                    others,         spreads.slower,
-                    spreads.faster, 0};
+  OpenChoice choice{input, state_->assumed[static_cast<std::size_t>(input)], others};
+  choice.slower = spreads.slower;
+  choice.faster = spreads.faster;
+  return choice;
 }
 
 std::optional<OpenChoice> OpenInputs::choice_of(OpenInput input, const OpenStep& own,
@@ -358,14 +359,14 @@ std::optional<OpenChoice> OpenInputs::choice_of(OpenInput input, const OpenStep&
   }
   if (after.others == 0) return std::nullopt;
   const StepSpreads& first = taken.own->own;
-  return OpenChoice{input,
-                    state_->assumed[static_cast<std::size_t>(input)],
-                    after.others,
-                    limited_spread(after.spread(after.slower), own.own.slower,
-                                   before.spread(before.slower), first.slower),
-                    limited_spread(after.spread(after.faster), own.own.faster,
-                                   before.spread(before.faster), first.faster),
-                    0};
+  OpenChoice choice{input, state_->assumed[static_cast<std::size_t>(input)], after.others};
+  choice.slower = limited_spread(after.spread(after.slower), own.own.slower,
+                                 before.spread(before.slower), first.slower);
+  choice.faster = limited_spread(after.spread(after.faster), own.own.faster,
+                                 before.spread(before.faster), first.faster);
+  const double all = before.slower + before.faster;
+  if (all > 0) choice.left = std::sqrt((after.slower + after.faster) / all);
+  return choice;
 }
 
 Assumed OpenInputs::widen(Prediction& prediction, const OpenSteps& steps) const {
@@ -378,6 +379,28 @@ Assumed OpenInputs::widen(Prediction& prediction, const OpenSteps& steps) const 
   fill_half_widths(assumed, std::log(prediction.step_high / prediction.step));
   widen_by(assumed, prediction);
   return assumed;
+}
+
+// A plan that an alternative cannot run is shifted as the first plan, so that the order stays.
+std::vector<OpenShift> OpenInputs::shifts_of(std::span<const PlannedRun> runs,
+                                             const std::vector<OpenSteps>& by_other,
+                                             const Assumed& assumed) const {
+  std::vector<OpenShift> shifts;
+  for (std::size_t i = 0; i < by_other.size(); ++i) {
+    const Other& other = state_->others[i];
+    const auto choice =
+        std::find_if(assumed.open.begin(), assumed.open.end(),
+                     [&](const OpenChoice& one) { return one.input == other.input; });
+    const bool counts = choice != assumed.open.end() && !other.stated && !other.is_taken;
+    if (!counts || !by_other[i].front()) continue;
+    OpenShift& shift = shifts.emplace_back(OpenShift{other.input, {}});
+    for (std::size_t run = 0; run < runs.size(); ++run) {
+      const std::optional<OpenStep>& step = by_other[i][run];
+      shift.of_plans.push_back(step ? choice->left * std::log(step->step / runs[run].predicted.step)
+                                    : shift.of_plans.front());
+    }
+  }
+  return shifts;
 }
 
 Assumed OpenInputs::widen(std::span<PlannedRun> runs, int threads) {
@@ -394,6 +417,7 @@ Assumed OpenInputs::widen(std::span<PlannedRun> runs, int threads) {
     Assumed assumed = widen(runs[run].predicted, steps);
     if (!first) first = std::move(assumed);
   }
+  if (first) first->shifts = shifts_of(runs, by_other, *first);
   return first.value_or(Assumed{});
 }
 

@@ -56,11 +56,19 @@ struct OpenChoice {
   std::int64_t others = 0;  // number of alternatives in the catalogue on which the plan can run
   // Standard deviations of log(step) over the alternatives, on each side of the predicted step.
   double slower = 0, faster = 0;
+  double left = 1;                  // share of the distances that the stated parts leave
   double half_width_if_stated = 0;  // half width if this input were stated and the others were not
 };
 
+// log(step with another value of an unstated input / predicted step) of each plan.
+struct OpenShift {
+  OpenInput input{};
+  std::vector<double> of_plans;
+};
+
 struct Assumed {
-  std::vector<OpenChoice> open;  // the input whose statement narrows the interval most comes first
+  std::vector<OpenShift> shifts;  // of all values on which the first plan can run
+  std::vector<OpenChoice> open;   // the input whose statement narrows the interval most comes first
   double half_width_all_stated = 0, half_width_all_open = 0;
 };
 
@@ -105,7 +113,8 @@ class OpenInputs {
   OpenInputs(OpenInputs&&) noexcept;
   OpenInputs& operator=(OpenInputs&&) noexcept;
 
-  // Widens the interval of each plan for its unstated inputs. Returns the inputs of the first plan.
+  // Widens the interval of each plan for its unstated inputs. Returns the inputs of the first plan,
+  // and the shifts of all plans.
   Assumed widen(std::span<PlannedRun> runs, int threads = 1);
   Assumed widen(PlannedRun& run) { return widen(std::span(&run, 1)); }
 
@@ -129,6 +138,9 @@ class OpenInputs {
     }
   };
 
+  std::vector<OpenShift> shifts_of(std::span<const PlannedRun> runs,
+                                   const std::vector<OpenSteps>& by_other,
+                                   const Assumed& assumed) const;
   std::optional<OpenStep> step_on(Other& other, const Plan& plan) const;
   // Returns the steps of the stack at index `first` of the alternatives.
   StackSteps steps_at(std::size_t first, const OpenSteps& steps) const;
