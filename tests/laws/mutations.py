@@ -63,8 +63,8 @@ MISTAKES = {
         "flops", "lowering/passes/recompute.cc", "repeats_core(scenario, plan));\n        break;",
         "repeats_core(scenario, plan) && !MISTAKEN);\n        break;"),
     "parameters leave out a norm": Mistake(
-        "parameters", "core/model/model_counts.cc", "if (model.embedding_norm) embedding",
-        "if (model.embedding_norm && !MISTAKEN) embedding"),
+        "parameters", "core/model/model_counts.cc", "(model.embedding_norm ? 2 : 1)",
+        "(model.embedding_norm && !MISTAKEN ? 2 : 1)"),
     "parameters leave out positions": Mistake(
         "parameters", "core/model/model_spec.cc", "return std::max(model.ends.positions, model.seq);",
         "return MISTAKEN && model.ends.positions > 0 ? model.ends.positions\n"
@@ -73,8 +73,8 @@ MISTAKES = {
         "sums", "sim/step/simulate.cc", "static_cast<double>(plan.global_batch * scenario.model.seq)",
         "static_cast<double>(plan.global_batch / (MISTAKEN ? plan.degrees.dp : 1) * scenario.model.seq)"),
     "the risk at the peak is not a half": Mistake(
-        "memory_risk", "sim/step/simulate.cc", "normal_cdf((peak - scenario",
-        "normal_cdf(((MISTAKEN ? 1.02 : 1.0) * peak - scenario"),
+        "memory_risk", "sim/step/simulate.cc", "probability_of_oom(scenario, p.peak)",
+        "probability_of_oom(scenario, (MISTAKEN ? 1.02 : 1.0) * p.peak)"),
     "experts' compute counts as network": Mistake(
         "interval_shares", "sim/step/interval.cc", "    default: return std::nullopt;",
         "    default: return MISTAKEN ? std::optional(GroupKind::kPipeline) : std::nullopt;"),
