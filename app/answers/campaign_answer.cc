@@ -74,7 +74,7 @@ Result<Plan> plan_of(const WholeRunRequest& request, NamedScenario& named) {
   const auto find = [&](const Scenario& one, const Progress& progress) {
     return search(one, space, 1, progress);
   };
-  TPSIM_TRY(const SearchResult found, search_until_fit(named, space.gpus, {}, find));
+  TPSIM_TRY(const SearchResult found, search_until_fit(named, space, {}, find));
   if (found.plans.empty()) return nothing_fits(named, space, found);
   return found.plans.front().plan;
 }

@@ -22,8 +22,7 @@ Result<SimulatedPlan> chosen_plan(const ExplainRequest& request) {
   const auto find = [&](const Scenario& scenario, const Progress& progress) {
     return search(scenario, space, 1, progress, asked.threads);
   };
-  TPSIM_TRY(const SearchResult found,
-            search_until_fit(chosen.named, space.gpus, asked.progress, find));
+  TPSIM_TRY(const SearchResult found, search_until_fit(chosen.named, space, asked.progress, find));
   if (found.plans.empty()) return nothing_fits(chosen.named, space, found);
   chosen.run = found.plans.front();
   return chosen;

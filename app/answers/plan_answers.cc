@@ -6,9 +6,9 @@
 #include <chrono>
 #include <numeric>
 
-#include "app/answers/untried_parts.h"
 #include "app/scenario/fitting_search.h"
 #include "app/scenario/open_inputs.h"
+#include "app/scenario/untried_parts.h"
 #include "plans/search/staged_search.h"
 #include "sim/step/simulate.h"
 
@@ -48,7 +48,7 @@ ScalingSize best_of(NamedScenario named, const SearchSpace& space, int threads,
   ScalingSize size{space.gpus, space.global_batch, {}, ""};
   named.stack_is_default = false;
   const Result<SearchResult> found = search_until_fit(
-      named, space.gpus, progress, [&](const Scenario& scenario, const Progress& hears) {
+      named, space, progress, [&](const Scenario& scenario, const Progress& hears) {
         return search(scenario, space, 1, hears, threads);
       });
   if (!found.ok()) {
@@ -86,8 +86,7 @@ Result<PlanAnswer> plan_answer(const PlanRequest& request) {
     if (request.is_drawn) return find_drawn(request, progress, *search, answer);
     return request.is_front ? search->front(progress) : search->best(progress);
   };
-  TPSIM_TRY(answer.found,
-            search_until_fit(named, answer.space.gpus, request.search.progress, find));
+  TPSIM_TRY(answer.found, search_until_fit(named, answer.space, request.search.progress, find));
   if (request.search.progress) request.search.progress(1);  // searches often stop early
   if (!answer.found.plans.empty() && answer.space.objective == Objective::kTime &&
       answer.found.is_complete()) {

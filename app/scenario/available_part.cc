@@ -35,10 +35,11 @@ std::span<const PartWord> part_words() { return kPartWords; }
 
 std::optional<std::int64_t> open_value(const NamedScenario& named, const PartWord& one) {
   const StackSpec& stack = named.scenario.stack;
-  const bool is_varied =
-      named.parts.contains(one.part) || stack.choices.parts.contains(one.part) ||
-      std::any_of(named.tried.begin(), named.tried.end(),
-                  [&](const TriedParts& tried) { return tried.parts.contains(one.part); });
+  // A single value in `tried` is one that the search chose for a likely plan (faster_parts()).
+  const bool is_tried = !named.tried.empty() && named.tried.front().parts.contains(one.part);
+  const bool is_chosen = is_tried && named.tried.size() == 1;
+  const bool is_varied = stack.choices.parts.contains(one.part) ||
+                         (!is_chosen && (is_tried || named.parts.contains(one.part)));
   if (is_varied || (is_of_experts(one.part) && !has_experts(named.scenario.model))) {
     return std::nullopt;
   }

@@ -94,7 +94,7 @@ std::string fits_with_software(NamedScenario named, const SearchSpace& space,
   named.stack_is_default = may_change_stack;
   named.is_saved = false;
   const Result<SearchResult> found = search_until_fit(
-      named, space.gpus, {},
+      named, space, {},
       [&](const Scenario& one, const Progress&) { return limited_search(one, space); });
   if (!found.ok() || found->plans.empty() || named.remedy.empty()) return "";
   return fmt::format("{}: {}", named.remedy.substr(named.remedy.find("with --")),

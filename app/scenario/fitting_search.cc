@@ -9,6 +9,7 @@
 
 #include "app/scenario/assumed_stack.h"
 #include "app/scenario/available_part.h"
+#include "app/scenario/untried_parts.h"
 #include "core/scenario/catalogue.h"
 #include "core/scenario/measured_stack.h"
 
@@ -147,11 +148,17 @@ std::optional<Fitting> other_software(const NamedScenario& named, SharedProgress
 
 }  // namespace
 
-Result<SearchResult> search_until_fit(NamedScenario& named, std::int64_t gpus,
+Result<SearchResult> search_until_fit(NamedScenario& named, const SearchSpace& space,
                                       const Progress& progress, const SearchOf& search) {
   SharedProgress shared(progress);
+  Scenario searched = named.scenario;
+  const PartValues faster = faster_parts(named, space);
+  for (const auto& [part, value] : faster) searched.stack.choices.parts[part] = {value};
   TPSIM_TRY(SearchResult found,
-            search(named.scenario, shared.next(first_share(named.scenario, gpus))));
+            search(searched, shared.next(first_share(named.scenario, space.gpus))));
+  if (found.plans.empty() && !faster.empty()) {
+    TPSIM_TRY(found, search(named.scenario, shared.next(0.5)));
+  }
   const bool lacks_memory = found.plans.empty() && found.nearest_miss;
   if (lacks_memory && named.scenario.stack.name != own_stack(named.scenario.profile)) {
     if (auto fitting = other_software(named, shared, search)) {

@@ -45,6 +45,8 @@ GroupPlacement replica_placement(const GroupPlacement& data, std::int64_t shards
   return placement;
 }
 
+bool has_shard_groups(const StackSpec& stack) { return stack.parts.shard_group != kShardOverAll; }
+
 bool shards_over_node(const StackSpec& stack) { return stack.parts.shard_group == kShardOverNode; }
 
 void set_sync(LoweredLayer& layer, const StackSpec& stack) {

@@ -21,6 +21,8 @@ GroupPlacement shard_placement(const GroupPlacement& data, std::int64_t shards);
 // Returns the placement of the ranks with the same shard.
 GroupPlacement replica_placement(const GroupPlacement& data, std::int64_t shards);
 
+// Whether groups smaller than the data-parallel group may share the state.
+bool has_shard_groups(const StackSpec& stack);
 // Whether other ranks of a node may hold other shards, so that memory depends on the rank order.
 bool shards_over_node(const StackSpec& stack);
 // Sets the collectives with which the ranks reduce gradients and gather weights.

@@ -7,12 +7,12 @@
 #include <array>
 #include <cmath>
 #include <mutex>
-#include <set>
 #include <utility>
 
 #include "core/base/normal.h"
 #include "core/scenario/measured_stack.h"
 #include "lowering/passes/step_habits.h"
+#include "plans/questions/other_networks.h"
 #include "plans/search/layouts.h"
 #include "plans/search/parallel_for.h"
 #include "sim/step/predict.h"
@@ -111,41 +111,6 @@ void widen_by(const Assumed& assumed, Prediction& prediction) {
   widen_interval(prediction, {std::sqrt(faster), std::sqrt(slower)});
 }
 
-Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const Scenario& scenario,
-                                             const ScenarioNames& names) {
-  std::vector<Scenario> found;
-  const ClusterSpec& taken = scenario.cluster;
-  for (const std::string& name : catalogue.list(CatalogueKind::kClusters)) {
-    TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(name));
-    if (name == names.cluster || cluster.profile != taken.profile) continue;
-    if (cluster.nodes == 1 || cluster.gpus_per_node != taken.gpus_per_node) continue;
-    Scenario other = scenario;
-    other.cluster.inter_node = cluster.inter_node;
-    other.cluster.nics_per_node = cluster.nics_per_node;
-    found.push_back(std::move(other));
-  }
-  return found;
-}
-
-// Returns the scenario with the link of every other PCIe cluster, as efficient as there.
-Result<std::vector<Scenario>> other_links(const Catalogue& catalogue, const Scenario& scenario) {
-  std::vector<Scenario> found;
-  std::set<std::pair<double, double>> seen;
-  const auto is_new = [&](const LinkSpec& link) {
-    return is_open(link) && seen.emplace(link.efficiency, link.latency.value()).second;
-  };
-  is_new(scenario.cluster.intra_node);
-  for (const std::string& name : catalogue.list(CatalogueKind::kClusters)) {
-    TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(name));
-    if (!is_new(cluster.intra_node)) continue;
-    Scenario other = scenario;
-    other.cluster.intra_node.efficiency = cluster.intra_node.efficiency;
-    other.cluster.intra_node.latency = cluster.intra_node.latency;
-    found.push_back(std::move(other));
-  }
-  return found;
-}
-
 // Returns the factor by which a stated part shrinks a distance, between 0 and 1. `with_part`: step
 // of the alternative with this part; empty if the alternative cannot have the part, which gives 0.
 // `taken`: step of the assumed stack with this part.
@@ -234,8 +199,6 @@ LayerPricer& OpenInputs::State::pricer_of(Other& other) {
   return *other.pricer;
 }
 
-bool is_open(const LinkSpec& link) { return link.kind.starts_with("PCIe"); }
-
 OpenInputs::OpenInputs() : state_(std::make_unique<State>()) {}
 OpenInputs::~OpenInputs() = default;
 OpenInputs::OpenInputs(OpenInputs&&) noexcept = default;
@@ -268,7 +231,7 @@ Result<OpenInputs> OpenInputs::in(const Catalogue& catalogue, const Scenario& sc
     state.add_documents(scenario);
   }
   if (unstated.network && names.node_gbps == 0) {
-    TPSIM_TRY(std::vector<Scenario> found, other_networks(catalogue, scenario, names));
+    TPSIM_TRY(std::vector<Scenario> found, other_networks(catalogue, scenario, names.cluster));
     for (Scenario& one : found) state.others.push_back({OpenInput::kNetwork, std::move(one)});
   }
   const std::vector<std::string> clusters = catalogue.list(CatalogueKind::kClusters);

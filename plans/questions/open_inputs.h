@@ -81,9 +81,6 @@ struct OpenStep {
 // plan.
 using OpenSteps = std::vector<std::optional<OpenStep>>;
 
-// Whether the rate of the link is an open input: PCIe.
-bool is_open(const LinkSpec& link);
-
 // Widens intervals for unstated inputs. Caches prices between plans. Not thread-safe.
 //
 // Software: the alternatives are all stacks of the catalogue that can run the plan under the rules

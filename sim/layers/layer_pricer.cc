@@ -242,8 +242,9 @@ Bytes LayerPricer::distinct_weights(const FixedCost& fixed, const Plan& plan,
 LayerKey LayerPricer::end_key(LayerKind kind, const Plan& plan, std::int64_t block) const {
   LayerKey key = fixed_key(kind, plan, scenario(), block);
   const bool routes = kind == LayerKind::kBlock && has_experts(model_of(block));
-  const bool has_groups = key.zero > 0 && scenario().stack.parts.shard_group != kShardOverAll;
-  if (routes || has_groups || gathered_degrees(scenario().stack, key.zero).expert) return key;
+  if (routes || (key.zero > 0 && has_shard_groups(scenario().stack)) ||
+      gathered_degrees(scenario().stack, key.zero).expert)
+    return key;
   key.degrees.ep = folds_experts(plan) ? 2 : 1;
   key.degrees.etp = 0;
   return key;

@@ -196,6 +196,34 @@ TEST_CASE("parts that a search held fixed are those that neither the request nor
   CHECK_FALSE(held.contains(StackPart::kDispatcher));  // the model has no experts
 }
 
+TEST_CASE("a search takes the parts of the software that make its plans faster") {
+  app::PlanRequest request;
+  request.scenario = {.model = "qwen3-30b-a3b", .cluster = "dgx-h100", .stack = "nemo"};
+  request.search.gpus = 16;
+  request.search.settings.values[Setting::kGlobalBatch] = {512};
+  request.search.settings.values[Setting::kMicroBatch] = {1};
+  request.top = 1;
+  const auto answer_with = [&](const PartValues& parts) {
+    app::PlanRequest asked = request;
+    for (const auto& [part, value] : parts) asked.scenario.parts[part] = {value};
+    return app::plan_answer(asked).value();
+  };
+  const auto step_of = [](const app::PlanAnswer& answer) {
+    return answer.found.plans.front().predicted.step;
+  };
+  const app::PlanAnswer free = answer_with({});
+  REQUIRE(free.named.tried.size() == 1);
+  const PartValues chosen = free.named.tried.front().parts;
+  REQUIRE_FALSE(chosen.empty());
+  const StackSpec stack = Catalogue::open().value().load_stack("nemo").value();
+  PartValues of_stack;
+  for (const auto& [part, value] : chosen) of_stack[part] = row_of(part).get(stack);
+  const app::PlanAnswer held = answer_with(of_stack), stated = answer_with(chosen);
+  CHECK(step_of(held) > 1.01 * step_of(free));
+  CHECK(step_of(stated) == step_of(free));
+  CHECK(stated.found.plans.front().plan == free.found.plans.front().plan);
+}
+
 TEST_CASE("the stack is assumed for all GPUs of the cluster if their number is not stated") {
   app::ScenarioRequest request;
   request.model = "llama-3-8b";

@@ -111,8 +111,8 @@ TEST_CASE("only options that narrow the interval are named as doing so") {
     one.half_width_if_stated = upper;
     return one;
   };
-  named.assumed = {
-      {choice(OpenInput::kSoftware, 0.09), choice(OpenInput::kNetwork, 0.199)}, 0, 0.2};
+  named.assumed.open = {choice(OpenInput::kSoftware, 0.09), choice(OpenInput::kNetwork, 0.199)};
+  named.assumed.half_width_all_open = 0.2;
   const auto shown = [&] {
     TextReport report({});
     write_assumed(report, named);

@@ -1,4 +1,4 @@
-#include "app/answers/untried_parts.h"
+#include "app/scenario/untried_parts.h"
 
 #include <algorithm>
 #include <optional>
@@ -6,6 +6,8 @@
 #include "app/scenario/available_part.h"
 #include "core/software/part_rules.h"
 #include "frameworks/launch/launch_stack.h"
+#include "plans/search/allowed_values.h"
+#include "plans/search/search.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim::app {
@@ -39,6 +41,25 @@ std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedR
   std::sort(gains.begin(), gains.end(),
             [](const TriedParts& a, const TriedParts& b) { return *a.step < *b.step; });
   return gains;
+}
+
+PartValues faster_parts(NamedScenario named, const SearchSpace& space) {
+  PartValues found;
+  if (space.objective != Objective::kTime || named.is_saved) return found;
+  SearchSpace few = likely_part(named.scenario, space, LikelyPart::kFewLayouts);
+  few.wants_nearest_miss = false;
+  // The likely plan may differ with each part.
+  while (!held_parts(named).empty()) {
+    const Result<SearchResult> likely = search(named.scenario, few, 1, {});
+    if (!likely.ok() || likely->plans.empty()) break;
+    const std::vector<TriedParts> gains =
+        untried_parts(named, likely->plans.front(), space.oom_risk);
+    if (gains.empty()) break;
+    const auto& [part, value] = *gains.front().parts.begin();
+    found[part] = named.parts[part] = value;
+    named.scenario.stack = with_parts(std::move(named.scenario.stack), {{part, value}});
+  }
+  return found;
 }
 
 }  // namespace tpsim::app

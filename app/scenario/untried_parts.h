@@ -3,6 +3,7 @@
 
 #include "app/scenario/named_scenario.h"
 #include "core/plan/report.h"
+#include "plans/search/search_space.h"
 
 namespace tpsim::app {
 
@@ -11,5 +12,10 @@ namespace tpsim::app {
 // of the step, and fits in memory. Parts that the request states or searches are absent.
 std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedRun& best,
                                       double oom_risk);
+
+// Returns parts that make a likely plan of the space faster, the largest gain first, each as
+// untried_parts() allows. Empty for saved plans, for other objectives than time, and if no likely
+// plan fits. A search takes these values instead of those of the stack's file.
+PartValues faster_parts(NamedScenario named, const SearchSpace& space);
 
 }  // namespace tpsim::app
