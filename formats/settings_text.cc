@@ -167,6 +167,15 @@ void put_setting(FlatSetting setting, std::vector<FlatSetting>& settings) {
   settings.push_back(std::move(setting));
 }
 
+void put_settings(std::vector<FlatSetting> more, std::vector<FlatSetting>& settings) {
+  for (FlatSetting& one : more) put_setting(std::move(one), settings);
+}
+
+bool drop_settings(std::vector<FlatSetting>& settings, std::string_view patterns) {
+  return std::erase_if(settings,
+                       [&](const FlatSetting& one) { return matches_any(one.key, patterns); }) > 0;
+}
+
 bool FlatReader::has(std::string_view key) const { return has_key(left_, key); }
 
 std::optional<std::string> FlatReader::text(std::string_view key) {

@@ -50,6 +50,9 @@ std::int64_t setting_number(const std::vector<FlatSetting>& settings, std::strin
 
 // Adds the setting, in place of one with its key.
 void put_setting(FlatSetting setting, std::vector<FlatSetting>& settings);
+void put_settings(std::vector<FlatSetting> more, std::vector<FlatSetting>& settings);
+// Removes the settings whose key matches one of the patterns. Returns whether there were any.
+bool drop_settings(std::vector<FlatSetting>& settings, std::string_view patterns);
 
 // Reads settings by key and removes each one that is read. left() returns the settings that were
 // not read.

@@ -84,6 +84,17 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
 // referring file, and a few parent folders. Nothing if the file is not found.
 std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs);
 Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "");
+// Returns the settings of a file that the file `by` refers to; an error if it is not found.
+Result<std::vector<FlatSetting>> named_settings(const std::string& name, const std::string& by,
+                                                const ImportInputs& inputs,
+                                                const std::string& otherwise = "");
+// Puts the settings of the file `path` (empty: the imported file) over those of the YAML files that
+// its settings with the keys `keys` name, relative to its folder, and of the files that these name
+// in turn. Settings of other files have the line 0. A file that is not found is an error if
+// `is_needed`, and else left out.
+Status put_over_bases(std::string_view keys, bool is_needed, const std::string& path,
+                      const ImportInputs& inputs, std::vector<FlatSetting>& settings,
+                      int depth = 0);
 
 // A value that the file does not state and that an import option can supply. All open questions are
 // reported in one error.

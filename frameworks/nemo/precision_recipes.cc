@@ -128,9 +128,7 @@ Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> setting
     }
   }
   // A later mixed_precision setting overrides earlier settings with the same key, in any section.
-  for (FlatSetting& one : chosen) {
-    put_setting(std::move(one), rest);
-  }
+  put_settings(std::move(chosen), rest);
   return rest;
 }
 

@@ -133,18 +133,14 @@ std::optional<std::string> taken_config(std::vector<LaunchOption>& options) {
 // Imports the TOML file that the command names. Options of the command override its settings.
 Result<ImportedPlan> import_named(const std::string& name, const LaunchCommand& command,
                                   const LaunchFile& file, const ImportInputs& inputs) {
-  auto text = text_of_named(name, inputs);
-  if (!text) return not_there(name, path_of(file));
-  TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings({name, *std::move(text)}));
+  TPSIM_TRY(std::vector<FlatSetting> settings, named_settings(name, path_of(file), inputs));
   settings = with_todays_places(std::move(settings));
   std::vector<FlatSetting> own;
   for (const LaunchOption& option : command.options) {
     const std::string key = option.name.substr(option.name.find_first_not_of('-'));
     own.push_back({key, option.value.empty() ? "true" : option.value, 0});
   }
-  for (FlatSetting& one : with_todays_places(std::move(own))) {
-    put_setting(std::move(one), settings);
-  }
+  put_settings(with_todays_places(std::move(own)), settings);
   ImportInputs all = inputs;
   if (all.gpus == 0 && command.size.nodes > 0) {
     all.gpus = command.size.nodes * command.size.gpus_per_node;
