@@ -106,13 +106,24 @@ void read_recompute(LaunchOptionReader& in, Plan& plan) {
     return;
   }
   const bool some = method == "block";
-  if (granularity != "full" || layers < 1 || (!some && (method != "uniform" || layers != 1))) {
+  if (granularity != "full" || layers < 1 || (!some && method != "uniform")) {
     in.fail(
-        "tpsim reads full recompute with --recompute-method uniform --recompute-num-layers 1, or "
-        "with --recompute-method block and any number of layers");
+        "tpsim reads full recompute with --recompute-method uniform or block and a number of "
+        "layers "
+        "of at least 1: --recompute-num-layers 1");
   }
   const auto& chunks = plan.stage_layers;
-  const bool all = chunks.empty() || layers >= *std::max_element(chunks.begin(), chunks.end());
+  const std::int64_t most = chunks.empty() ? 0 : *std::max_element(chunks.begin(), chunks.end());
+  const bool all = layers >= most;
+  if (const std::int64_t unit = std::min(layers, most); !some && unit > 1) {
+    in.fail(
+        fmt::format("--recompute-method uniform with --recompute-num-layers {} saves the input of "
+                    "units of {} layers and recomputes a unit at once, which is not modelled",
+                    layers, unit),
+        "units of 1 layer take as long and differ in memory: --set recompute-num-layers=1, or "
+        "--set "
+        "model.recompute_num_layers=1 for a YAML file");
+  }
   plan.recompute = some && !all ? Recompute::kBlocks : Recompute::kFull;
   if (plan.recompute == Recompute::kBlocks) plan.recompute_blocks = layers;
 }

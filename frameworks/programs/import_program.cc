@@ -203,7 +203,17 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
   command.is_log = false;
   const bool states_itself =
       has_option(command.options, "--num-layers") && has_option(command.options, "--hidden-size");
+  const bool is_given = inputs.model.has_value();
   name_model(settings, states_itself, inputs, settings.open);
+  std::vector<std::string> differences;
+  const auto stated = inputs.model && !is_given
+                          ? stated_model(command.options, *inputs.model, differences)
+                          : std::nullopt;
+  if (stated) {
+    settings.note(fmt::format("the file names {}, but states other sizes, which are predicted: {}",
+                              inputs.model->name, fmt::join(differences, ", ")));
+    inputs.model = stated;
+  }
   const std::int64_t gpus = settings.gpus();
   const std::int64_t per_node = settings.number("@gpus-per-node", gpus);
   if (gpus > 0 && per_node > 0 && gpus % per_node == 0) {
@@ -214,8 +224,8 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
     settings.open.ask(kHowManyGpus);
   }
   if (by != nullptr) command.environment = by->environment;
-  const auto put = [&](const char* name, const std::string* stated, std::int64_t asked) {
-    if (stated != nullptr) put_option(command.options, name, *stated);
+  const auto put = [&](const char* name, const std::string* text, std::int64_t asked) {
+    if (text != nullptr) put_option(command.options, name, *text);
     if (asked > 0 && !has_option(command.options, name)) {
       put_option(command.options, name, std::to_string(asked));
     }
