@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "core/json/json_value.h"
 #include "core/software/optimizer_kinds.h"
 #include "formats/settings_text.h"
 #include "frameworks/launch/launch_files.h"
@@ -23,6 +24,9 @@ bool is_of_bridge(const std::vector<FlatSetting>& settings);
 
 // Whether a command in the text may start a training on several ranks.
 bool may_start_training(std::string_view text);
+
+// Converts the text of a value in YAML to JSON: a flag, a number, a list or a text.
+JsonValue json_of(const std::string& text);
 
 // Imports a configuration file of any framework, or the command in a file of a scheduler. Settings
 // that do not affect a plan are listed in ImportedPlan::outside. Unknown settings and settings that

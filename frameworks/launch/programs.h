@@ -90,6 +90,13 @@ const std::vector<TrainingProgram>& all_programs();
 
 // Runs the lines "then" of a table (facts.h) on the settings.
 void run_rules(const std::vector<Statement>& rules, ProgramSettings& settings, LeftSettings& left);
+// Runs the lines "then" of the table with this name on settings. Returns the notes that they add.
+std::vector<std::string> apply_rules(std::string_view table, std::vector<FlatSetting>& settings,
+                                     LeftSettings& left);
+// Returns the model of the config.json that the lines "then" of a table set, under "json.KEY". If
+// they set "outer.KEY" too, these keys enclose the others as "text_config".
+Result<ModelSpec> model_by_rules(std::string_view table, std::vector<FlatSetting> settings,
+                                 const std::string& file);
 // Checks that every function and table of the rules exists; a BugError otherwise.
 void check_rules(const std::vector<FactBlock>& blocks);
 

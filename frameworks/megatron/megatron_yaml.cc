@@ -13,6 +13,7 @@
 #include "frameworks/launch/launch_options.h"
 #include "frameworks/launch/nemo_settings.h"
 #include "frameworks/launch/outside_settings.h"
+#include "frameworks/launch/programs.h"
 
 namespace tpsim {
 namespace {
@@ -92,20 +93,6 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
   put_option(command.options, "--" + name, value);
 }
 
-// Replaces the value of the switch `fp8` by the format that NeMo 1 states in other switches
-// (fp8_e4m3, fp8_hybrid). Without the switch, formats have no effect.
-std::vector<FlatSetting> with_fp8_format(std::vector<FlatSetting> settings) {
-  for (const char* const format : {"e4m3", "hybrid"}) {
-    const std::string key = fmt::format("model.fp8_{}", format);
-    const bool is_on = setting_value(settings, key) == "true";
-    for (FlatSetting& one : settings) {
-      if (is_on && one.key == "model.fp8" && one.value == "true") one.value = format;
-    }
-    std::erase_if(settings, [&](const FlatSetting& one) { return one.key == key; });
-  }
-  return settings;
-}
-
 // Whether the key states the Python class or function that creates a section.
 bool is_of_python(std::string_view key) {
   return key.ends_with(kMadeBy) || key.ends_with("_call_");
@@ -159,8 +146,10 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   bool is_nemo = false;
   // A configuration that a program has printed lists all settings, like a log.
   const bool is_dump = has_key(settings, fmt::format("model.{}", kMadeBy));
+  std::vector<FlatSetting> of_today = settings;
+  apply_rules("nemo-1", of_today, *inputs.left);
   TPSIM_TRY(const std::vector<FlatSetting> whole_settings,
-            with_precision(with_lists_joined(with_fp8_format(settings))));
+            with_precision(with_lists_joined(of_today)));
   for (const FlatSetting& setting : whole_settings) {
     if (setting.value.empty() || is_of_python(setting.key)) continue;
     take_variable(setting, command);

@@ -109,21 +109,8 @@ void derive_titan(ProgramSettings& settings, LeftSettings&) {
 Result<std::vector<FlatSetting>> expand_aws(std::vector<FlatSetting> settings,
                                             const LaunchFile& file, const ImportInputs&,
                                             ProgramSettings& out) {
-  const auto size = [&](const char* key, const char* usual) {
-    return setting_value(settings, key, usual);
-  };
-  const std::string heads = size("num_heads", "12");
-  const std::string kind = size("model_type", "gpt_neox");
-  if (!kind.starts_with("llama_v")) return settings;
-  const std::string text = fmt::format(
-      R"({{"model_type": "llama", "vocab_size": {}, "hidden_size": {}, "intermediate_size": {}, )"
-      R"("num_hidden_layers": {}, "num_attention_heads": {}, "num_key_value_heads": {}, )"
-      R"("max_position_embeddings": {}, "rms_norm_eps": 1e-5}})",
-      size("vocab_size", "50432"), size("hidden_width", "768"),
-      size("intermediate_size", size("llama_intermediate_size", "11008").c_str()),
-      size("num_layers", "12"), heads, size("num_key_value_heads", heads.c_str()),
-      size("max_context_width", "2048"));
-  TPSIM_TRY(out.model, parse_model(text, path_of(file)));
+  if (!setting_value(settings, "model_type").starts_with("llama_v")) return settings;
+  TPSIM_TRY(out.model, model_by_rules("aws-model", settings, path_of(file)));
   return settings;
 }
 

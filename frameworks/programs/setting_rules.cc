@@ -2,10 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "core/base/check.h"
 #include "core/base/leading_number.h"
 #include "core/base/text.h"
+#include "core/json/json_document.h"
+#include "core/model/model_json.h"
 #include "core/software/optimizer_kinds.h"
 #include "frameworks/huggingface/adapter_settings.h"
 #include "frameworks/launch/programs.h"
@@ -52,7 +55,12 @@ class RuleRunner final : public Evaluator {
     const std::string& function = one.text;
     const auto& of = one.arguments;
     const std::string& name = of[0].text;
-    if (function == "has") return settings_.has(name) ? 1.0 : 0.0;
+    if (function == "has") {
+      const auto& all = settings_.all();
+      return double(std::count_if(all.begin(), all.end(), [&](const FlatSetting& setting) {
+        return setting.key == name || matches_any(setting.key, name);
+      }));
+    }
     if (function == "is") return settings_.is(name, of[1].text) ? 1.0 : 0.0;
     if (function == "number") return count(name, number(of[1]));
     if (function == "real") {
@@ -152,6 +160,38 @@ void check_rule(const Statement& one) {
 
 void run_rules(const std::vector<Statement>& rules, ProgramSettings& settings, LeftSettings& left) {
   RuleRunner(settings, left).run(rules);
+}
+
+std::vector<std::string> apply_rules(std::string_view table, std::vector<FlatSetting>& settings,
+                                     LeftSettings& left) {
+  ProgramSettings own;
+  own.all() = std::move(settings);
+  run_rules(fact_block(table).rules, own, left);
+  settings = std::move(own.all());
+  return std::move(own.notes);
+}
+
+Result<ModelSpec> model_by_rules(std::string_view table, std::vector<FlatSetting> settings,
+                                 const std::string& file) {
+  LeftSettings left;
+  apply_rules(table, settings, left);
+  JsonValue root = json_object({}), text = json_object({});
+  std::map<std::string, JsonValue> sections;  // "outer.vision_config.depth"
+  for (const FlatSetting& one : settings) {
+    std::string_view key = one.key;
+    const std::string_view place = cut_off(key, ".");
+    if (place != "json" && place != "outer") continue;
+    const std::size_t dot = key.find('.');
+    JsonValue& in =
+        dot == key.npos
+            ? (place == "json" ? text : root)
+            : sections.try_emplace(std::string(key.substr(0, dot)), json_object({})).first->second;
+    in.set(std::string(key.substr(dot == key.npos ? 0 : dot + 1)), json_of(one.value));
+  }
+  if (root.as<JsonValue::Object>()->empty()) return parse_model(to_text(text), file);
+  for (auto& [key, section] : sections) root.set(key, std::move(section));
+  root.set("text_config", std::move(text));
+  return parse_model(to_text(root), file);
 }
 
 void check_rules(const std::vector<FactBlock>& blocks) {
