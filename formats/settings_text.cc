@@ -147,6 +147,16 @@ const FlatSetting* find_setting(const std::vector<FlatSetting>& settings, std::s
   return found == settings.end() ? nullptr : &*found;
 }
 
+FlatSetting* find_setting(std::vector<FlatSetting>& settings, std::string_view key) {
+  return const_cast<FlatSetting*>(find_setting(std::as_const(settings), key));
+}
+
+bool has_any_key(const std::vector<FlatSetting>& settings,
+                 std::initializer_list<std::string_view> keys) {
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](std::string_view key) { return has_key(settings, key); });
+}
+
 bool has_key(const std::vector<FlatSetting>& settings, std::string_view key) {
   return find_setting(settings, key) != nullptr;
 }

@@ -46,7 +46,7 @@ std::vector<FlatSetting> settings_of_launcher(const std::vector<std::string>& wo
 std::string strategy_in_environment(const LaunchCommand& command) {
   const auto found = command.exported.find("FSDP_SHARDING_STRATEGY");
   const auto option = std::find_if(command.options.begin(), command.options.end(),
-                                   [](const LaunchOption& one) { return one.name == "--fsdp"; });
+                                   [](const LaunchOption& one) { return one.key == "--fsdp"; });
   const bool counts = found != command.exported.end() && option != command.options.end() &&
                       option->value.find("shard") == std::string::npos;
   return counts ? found->second : "";
@@ -55,12 +55,11 @@ std::string strategy_in_environment(const LaunchCommand& command) {
 }  // namespace
 
 bool is_trainer_command(const LaunchCommand& command) {
-  const bool has_deepspeed = has_any_option(command.options, {"--deepspeed", "--deepspeed_config"});
+  const bool has_deepspeed = has_any_key(command.options, {"--deepspeed", "--deepspeed_config"});
   return !command.configs.empty() ||
-         has_any_option(command.options,
-                        {"--per_device_train_batch_size", "--per-device-train-batch-size",
-                         "--model_name_or_path"}) ||
-         (has_deepspeed && has_option(command.options, "--model_name"));
+         has_any_key(command.options, {"--per_device_train_batch_size",
+                                       "--per-device-train-batch-size", "--model_name_or_path"}) ||
+         (has_deepspeed && has_key(command.options, "--model_name"));
 }
 
 Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const LaunchFile& file,
@@ -87,7 +86,7 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
   }
   put_settings(settings_of_launcher(command.launcher), settings);
   for (const LaunchOption& option : command.options) {
-    const std::string key = key_of(option.name);
+    const std::string key = key_of(option.key);
     if (key == "config") continue;
     if (key == "accelerate_config") {
       if (const ProgramSetting* const preset = fact_row("trl-presets", option.value)) {

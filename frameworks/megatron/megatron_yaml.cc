@@ -74,10 +74,10 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
                  std::map<std::string, std::string>& keys) {
   if (has_nemo_key(setting.key)) {
     if (auto option = nemo_option(setting.key, setting.value)) {
-      if (option->name == "--num-query-groups") {
-        put_option(command.options, "--group-query-attention", "True");
+      if (option->key == "--num-query-groups") {
+        put_setting(command.options, "--group-query-attention", "True");
       }
-      put_option(command.options, option->name, option->value);
+      put_setting(command.options, option->key, option->value);
     }
     return;
   }
@@ -88,9 +88,9 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
     if (!row->as.empty()) value = row->as;
   }
   if (name == "-") return;
-  if (name == "num-query-groups") put_option(command.options, "--group-query-attention", "True");
+  if (name == "num-query-groups") put_setting(command.options, "--group-query-attention", "True");
   keys["--" + name] = setting.key;
-  put_option(command.options, "--" + name, value);
+  put_setting(command.options, "--" + name, value);
 }
 
 // Whether the key states the Python class or function that creates a section.
@@ -121,7 +121,7 @@ Result<ImportedPlan> import_model_args(const std::vector<FlatSetting>& settings,
     if (!is_argument || setting.value == "false") continue;
     const bool is_switch = setting.value == "true";
     const std::string name(key.substr(key.starts_with(kModelArgs) ? kModelArgs.size() : 0));
-    put_option(command.options, "--" + name, is_switch ? "" : setting.value);
+    put_setting(command.options, "--" + name, is_switch ? "" : setting.value);
   }
   return import_megatron(std::move(command), inputs);
 }
@@ -155,11 +155,11 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     take_variable(setting, command);
     is_nemo |= setting.key.starts_with("trainer.") || setting.key.starts_with("train.");
     if (setting.key == "model.tokenizer.type") {
-      put_option(command.options, "--tokenizer-type", setting.value);
+      put_setting(command.options, "--tokenizer-type", setting.value);
     }
     const auto number = parse_number<std::int64_t>(setting.value);
     if (setting.key == kTuningLength && number) {
-      put_option(command.options, "--seq-length", setting.value);
+      put_setting(command.options, "--seq-length", setting.value);
       pads_to = *number;
       continue;
     }
@@ -174,10 +174,8 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     add_setting(setting, command, keys);
   }
   // Without recompute the method and number of layers have no effect.
-  if (!has_option(command.options, "--recompute-granularity")) {
-    std::erase_if(command.options, [](const LaunchOption& one) {
-      return one.name == "--recompute-method" || one.name == "--recompute-num-layers";
-    });
+  if (!has_key(command.options, "--recompute-granularity")) {
+    drop_settings(command.options, "--recompute-method --recompute-num-layers");
   }
   if (devices > 0 && nodes > 0 && devices <= 1 << 16 && nodes <= 1 << 16) {
     command.size = {nodes, devices};

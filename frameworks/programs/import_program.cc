@@ -197,12 +197,12 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
     const std::string value = one.value == "true"    ? "True"
                               : one.value == "false" ? "False"
                                                      : one.value;
-    put_option(command.options, name, value);
+    put_setting(command.options, name, value);
   }
   use_todays_names(command);
   command.is_log = false;
   const bool states_itself =
-      has_option(command.options, "--num-layers") && has_option(command.options, "--hidden-size");
+      has_key(command.options, "--num-layers") && has_key(command.options, "--hidden-size");
   const bool is_given = inputs.model.has_value();
   name_model(settings, states_itself, inputs, settings.open);
   std::vector<std::string> differences;
@@ -225,9 +225,9 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
   }
   if (by != nullptr) command.environment = by->environment;
   const auto put = [&](const char* name, const std::string* text, std::int64_t asked) {
-    if (text != nullptr) put_option(command.options, name, *text);
-    if (asked > 0 && !has_option(command.options, name)) {
-      put_option(command.options, name, std::to_string(asked));
+    if (text != nullptr) put_setting(command.options, name, *text);
+    if (asked > 0 && !has_key(command.options, name)) {
+      put_setting(command.options, name, std::to_string(asked));
     }
   };
   put("--seq-length", settings.find("@length"), 0);
