@@ -177,12 +177,7 @@ void put_given(const ImportInputs& inputs, ProgramSettings& settings) {
   for (const auto& [name, value] : inputs.given) {
     const std::string plain = name.substr(std::min(name.find_first_not_of('-'), name.size()));
     const bool is_known = settings.has(plain) || plain.find('-') != std::string::npos;
-    if (!is_known) continue;
-    if (value == "null") {
-      settings.erase(plain);
-    } else {
-      settings.put(plain, value);
-    }
+    if (is_known) value == "null" ? settings.erase(plain) : settings.put(plain, value);
   }
 }
 
@@ -243,11 +238,9 @@ Result<ImportedPlan> as_trainer(ProgramSettings& settings, const LaunchCommand* 
   if (const std::string* name = settings.find("@model")) {
     own.push_back({"model_name_or_path", model_name(*name), 0});
   }
-  if (const std::string* length = settings.find("@length")) {
-    own.push_back({"max_length", *length, 0});
-  }
-  if (const std::string* micro = settings.find("@micro-batch")) {
-    own.push_back({"per_device_train_batch_size", *micro, 0});
+  for (const auto& [name, theirs] : {std::pair{"@length", "max_length"},
+                                     std::pair{"@micro-batch", "per_device_train_batch_size"}}) {
+    if (const std::string* said = settings.find(name)) own.push_back({theirs, *said, 0});
   }
   if (!inputs.model) inputs.model = settings.model;
   if (inputs.gpus == 0) inputs.gpus = settings.gpus();
