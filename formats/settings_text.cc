@@ -147,6 +147,16 @@ const FlatSetting* find_setting(const std::vector<FlatSetting>& settings, std::s
   return found == settings.end() ? nullptr : &*found;
 }
 
+FlatSetting* find_setting(std::vector<FlatSetting>& settings, std::string_view key) {
+  return const_cast<FlatSetting*>(find_setting(std::as_const(settings), key));
+}
+
+bool has_any_key(const std::vector<FlatSetting>& settings,
+                 std::initializer_list<std::string_view> keys) {
+  return std::any_of(keys.begin(), keys.end(),
+                     [&](std::string_view key) { return has_key(settings, key); });
+}
+
 bool has_key(const std::vector<FlatSetting>& settings, std::string_view key) {
   return find_setting(settings, key) != nullptr;
 }
@@ -165,6 +175,15 @@ std::int64_t setting_number(const std::vector<FlatSetting>& settings, std::strin
 void put_setting(FlatSetting setting, std::vector<FlatSetting>& settings) {
   std::erase_if(settings, [&](const FlatSetting& one) { return one.key == setting.key; });
   settings.push_back(std::move(setting));
+}
+
+void put_settings(std::vector<FlatSetting> more, std::vector<FlatSetting>& settings) {
+  for (FlatSetting& one : more) put_setting(std::move(one), settings);
+}
+
+bool drop_settings(std::vector<FlatSetting>& settings, std::string_view patterns) {
+  return std::erase_if(settings,
+                       [&](const FlatSetting& one) { return matches_any(one.key, patterns); }) > 0;
 }
 
 bool FlatReader::has(std::string_view key) const { return has_key(left_, key); }

@@ -4,10 +4,12 @@
 // types, and a second document, are errors with a line number. Scalars keep the text of the file.
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/base/result.h"
@@ -40,7 +42,10 @@ bool names_setting(std::string_view name);
 
 // Returns the setting with this key; null if there is none.
 const FlatSetting* find_setting(const std::vector<FlatSetting>& settings, std::string_view key);
+FlatSetting* find_setting(std::vector<FlatSetting>& settings, std::string_view key);
 bool has_key(const std::vector<FlatSetting>& settings, std::string_view key);
+bool has_any_key(const std::vector<FlatSetting>& settings,
+                 std::initializer_list<std::string_view> keys);
 // Returns the setting's value; `otherwise` if the setting is absent.
 std::string setting_value(const std::vector<FlatSetting>& settings, std::string_view key,
                           std::string_view otherwise = "");
@@ -50,6 +55,12 @@ std::int64_t setting_number(const std::vector<FlatSetting>& settings, std::strin
 
 // Adds the setting, in place of one with its key.
 void put_setting(FlatSetting setting, std::vector<FlatSetting>& settings);
+inline void put_setting(std::vector<FlatSetting>& settings, std::string key, std::string value) {
+  put_setting({std::move(key), std::move(value)}, settings);
+}
+void put_settings(std::vector<FlatSetting> more, std::vector<FlatSetting>& settings);
+// Removes the settings whose key matches one of the patterns. Returns whether there were any.
+bool drop_settings(std::vector<FlatSetting>& settings, std::string_view patterns);
 
 // Reads settings by key and removes each one that is read. left() returns the settings that were
 // not read.

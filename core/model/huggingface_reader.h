@@ -19,11 +19,7 @@ namespace tpsim {
 // The tables, parsed and checked once: every name is a field, a variable or a section.
 const FamilyTables& family_tables();
 
-// A number or a text of an expression, a list of either, or an expression for every layer.
-using TableValue = std::variant<double, std::string, std::vector<double>, std::vector<std::string>,
-                                const Expression*>;
-
-class TableReader {
+class TableReader : public Evaluator {
  public:
   TableReader(FieldReader& in, ModelSpec& model) : in_(in), model_(model), block_(&model) {}
 
@@ -31,7 +27,6 @@ class TableReader {
     variables_[variable] = std::move(value);
   }
   void run(const std::vector<Statement>& statements);
-  double number(const Expression& expression);
 
   // One block per layer after "spread"; empty before.
   std::vector<BlockShape> layers;
@@ -53,11 +48,9 @@ class TableReader {
   void refuse_others(const Statement& only);
   void reject_length(std::string_view key, std::size_t length);
 
-  TableValue value(const Expression& one);
-  TableValue call(const Expression& one);
+  TableValue named(const std::string& name) override;
+  TableValue call(const Expression& one) override;
   TableValue variable_or_field(const std::string& name);
-  std::string text(const Expression& expression);
-  std::string filled(std::string_view text);
   // Returns the keys of a word such as "$name" or "first|second". The views outlive the reader.
   std::vector<std::string_view> keys_of(const std::string& word);
   std::string_view kept(std::string text) { return *kept_.insert(std::move(text)).first; }

@@ -16,17 +16,6 @@ namespace {
 using Numbers = std::vector<double>;
 using Texts = std::vector<std::string>;
 
-std::string number_text(double number) {
-  const bool is_whole = std::abs(number) < 1e15 && number == std::floor(number);
-  return is_whole ? fmt::format("{}", static_cast<std::int64_t>(number))
-                  : fmt::format("{}", number);
-}
-
-std::string text_of(const TableValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  return number_text(std::get<double>(value));
-}
-
 // Entry `i` of a list; zero or empty beyond the end. Other values have one entry for all layers.
 TableValue entry(const TableValue& value, std::size_t i) {
   if (const auto* numbers = std::get_if<Numbers>(&value)) {
@@ -54,24 +43,7 @@ std::size_t count_of(const TableValue& list) {
   return texts != nullptr ? texts->size() : std::get<Numbers>(list).size();
 }
 
-constexpr std::string_view kFunctions =
-    "or and not == != <= >= < > in + - * / % if min max sqrt log floor ceil has is_list said count "
-    "product";
-
-// Quotients by zero are zero: a file with an error may leave sizes zero.
-double arithmetic(std::string_view symbol, double a, double b) {
-  if (symbol == "+") return a + b;
-  if (symbol == "-") return a - b;
-  if (symbol == "*") return a * b;
-  if (symbol == "/") return b == 0 ? 0 : a / b;
-  if (symbol == "%") return b == 0 ? 0 : std::fmod(a, b);
-  if (symbol == "<") return a < b ? 1 : 0;
-  if (symbol == ">") return a > b ? 1 : 0;
-  if (symbol == "<=") return a <= b ? 1 : 0;
-  if (symbol == ">=") return a >= b ? 1 : 0;
-  if (symbol == "min") return std::min(a, b);
-  return std::max(a, b);
-}
+constexpr std::string_view kFunctions = "in has is_list said count product";
 
 // Checks that all names of the tables are fields, variables, functions or sections.
 class TableChecker {
@@ -112,7 +84,8 @@ class TableChecker {
   }
   void check(const Expression& one) {
     if (one.kind == Expression::Kind::kCall) {
-      TPSIM_CHECK(matches_any(one.text, kFunctions), "table of families: no function " + one.text);
+      TPSIM_CHECK(matches_any(one.text, kFunctions) || matches_any(one.text, kCommonFunctions),
+                  "table of families: no function " + one.text);
     } else if (one.kind == Expression::Kind::kName) {
       const bool is_known = variables_.contains(one.text) || matches_any(one.text, "i type key") ||
                             place_in(model_, model_, one.text).is_found();
@@ -165,21 +138,8 @@ const FamilyTables& family_tables() {
   return kTables;
 }
 
-double TableReader::number(const Expression& expression) {
-  return std::get<double>(value(expression));
-}
-
-std::string TableReader::text(const Expression& expression) { return text_of(value(expression)); }
-
-std::string TableReader::filled(std::string_view text) {
-  return with_values(text, [&](const Expression& one) { return this->text(one); });
-}
-
-TableValue TableReader::value(const Expression& one) {
-  if (one.kind == Expression::Kind::kNumber) return one.number;
-  if (one.kind == Expression::Kind::kWord) return one.text;
-  if (one.kind == Expression::Kind::kName) return entry(variable_or_field(one.text), layer_);
-  return call(one);
+TableValue TableReader::named(const std::string& name) {
+  return entry(variable_or_field(name), layer_);
 }
 
 TableValue TableReader::variable_or_field(const std::string& name) {
@@ -207,18 +167,8 @@ TableValue TableReader::call(const Expression& one) {
   const auto whole_list = [&](const Expression& list) {
     return list.kind == Expression::Kind::kName ? variable_or_field(list.text) : value(list);
   };
-  if (name == "or") return number(of[0]) != 0 || number(of[1]) != 0 ? 1.0 : 0.0;
-  if (name == "and") return number(of[0]) != 0 && number(of[1]) != 0 ? 1.0 : 0.0;
-  if (name == "not") return number(of[0]) == 0 ? 1.0 : 0.0;
-  if (name == "if") return number(of[0]) != 0 ? value(of[1]) : value(of[2]);
-  if (name == "==") return value(of[0]) == value(of[1]) ? 1.0 : 0.0;
-  if (name == "!=") return value(of[0]) != value(of[1]) ? 1.0 : 0.0;
   if (name == "in") return contains(whole_list(of[1]), value(of[0])) ? 1.0 : 0.0;
   if (name == "count") return static_cast<double>(count_of(whole_list(of[0])));
-  if (name == "sqrt") return std::sqrt(number(of[0]));
-  if (name == "log") return std::log(number(of[0]));
-  if (name == "floor") return std::floor(number(of[0]));
-  if (name == "ceil") return std::ceil(number(of[0]));
   if (name == "product") {
     double product = 1;
     const TableValue factors = whole_list(of[0]);
@@ -232,9 +182,7 @@ TableValue TableReader::call(const Expression& one) {
     in_.text(std::string_view(of[0].text), said, kOptional);
     return said;
   }
-  const TableValue left = value(of[0]);
-  if (name == "+" && std::holds_alternative<std::string>(left)) return text_of(left) + text(of[1]);
-  return arithmetic(name, std::get<double>(left), number(of[1]));
+  return Evaluator::call(one);
 }
 
 TableValue TableReader::read_list(const Statement& one, std::string_view kind,

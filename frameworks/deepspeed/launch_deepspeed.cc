@@ -106,12 +106,12 @@ void read_model(LaunchOptionReader& in, const ModelSpec& model, std::int64_t tp,
   for (const LaunchOption& option : wanted.all()) {
     // May be absent: the tokenizer can define the padding, and epsilon does not affect the time.
     const bool may_lack =
-        option.name == "--pad-vocab-size-to" || option.name == "--layernorm-epsilon";
-    if (option.value.empty() || (may_lack && !in.has(option.name))) continue;
+        option.key == "--pad-vocab-size-to" || option.key == "--layernorm-epsilon";
+    if (option.value.empty() || (may_lack && !in.has(option.key))) continue;
     if (differences != nullptr) {
       in.note_other(option, *differences);
     } else {
-      in.expect(option, default_of(option.name, model));
+      in.expect(option, default_of(option.key, model));
     }
   }
   if (differences != nullptr) return in.note_other(kModelSwitches, wanted, *differences);
@@ -178,9 +178,7 @@ Result<LaunchOptions> deepspeed_settings(const PlanFile& file) {
 PartValues take_deepspeed_parts(std::vector<LaunchOption>& options) {
   PartValues parts;
   for (const PartSwitch& one : kPartSwitches) {
-    if (!has_option(options, one.option)) continue;
-    parts[one.part] = one.value;
-    drop_option(options, one.option);
+    if (drop_settings(options, one.option)) parts[one.part] = one.value;
   }
   return parts;
 }
@@ -239,8 +237,8 @@ bool speaks_megatron_core(const std::vector<LaunchOption>& options) {
       "--no-pipeline-parallel --normalization --swiglu --disable-bias-linear --use-flash-attn "
       "--num-query-groups --untie-embeddings-and-output-weights";
   return std::any_of(options.begin(), options.end(), [&](const LaunchOption& one) {
-    return matches_any(one.name, kCore) ||
-           (one.name == "--position-embedding-type" && one.value == "rope");
+    return matches_any(one.key, kCore) ||
+           (one.key == "--position-embedding-type" && one.value == "rope");
   });
 }
 
@@ -256,17 +254,17 @@ Result<Plan> plan_of_forked_deepspeed(const ShellOptions& shell, const LaunchFil
   LaunchOptionReader engine([&] {
     std::vector<LaunchOption> own;
     for (const LaunchOption& option : shell.options) {
-      if (matches_any(option.name, kEngine)) own.push_back(option);
+      if (matches_any(option.key, kEngine)) own.push_back(option);
     }
     return own;
   }());
   ShellOptions layers = shell;
-  std::erase_if(layers.options, [&](const LaunchOption& one) { return engine.has(one.name); });
-  const bool fused = has_option(layers.options, "--use-flash-attn");
+  std::erase_if(layers.options, [&](const LaunchOption& one) { return engine.has(one.key); });
+  const bool fused = has_key(layers.options, "--use-flash-attn");
   if (!fused) layers.options.push_back({"--attention-backend", "unfused"});
   for (LaunchOption& option : layers.options) {
-    if (option.name == "--normalization" && option.value == "rmsnorm") option.value = "RMSNorm";
-    if (option.name == "--normalization" && option.value == "layernorm") option.value = "LayerNorm";
+    if (option.key == "--normalization" && option.value == "rmsnorm") option.value = "RMSNorm";
+    if (option.key == "--normalization" && option.value == "layernorm") option.value = "LayerNorm";
   }
   TPSIM_TRY(Plan plan, plan_of_megatron(LaunchStack::kMegatronLm, layers, model, left));
   engine.flag("--deepspeed");

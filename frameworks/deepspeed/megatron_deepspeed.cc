@@ -18,7 +18,7 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const std::vector<Lau
                              const ImportInputs& inputs) {
   std::string name(kDeepSpeedConfigFile);
   for (const LaunchOption& option : command.options) {
-    if (option.name == "--deepspeed-config") name = without_marks(option.value);
+    if (option.key == "--deepspeed-config") name = without_marks(option.value);
   }
   auto beside = file_named(files, name);
   if (beside.ok() || !inputs.open) return beside;
@@ -33,23 +33,26 @@ Result<LaunchFile> config_of(const LaunchCommand& command, const std::vector<Lau
 // experts in every second layer, and a capacity (megatron/arguments.py of Microsoft's fork).
 void complete_experts(std::vector<LaunchOption>& options) {
   const auto number_at = [&](const char* name, std::int64_t usual) {
-    return parse_number<std::int64_t>(option_value(options, name)).value_or(usual);
+    return parse_number<std::int64_t>(setting_value(options, name)).value_or(usual);
   };
-  if (!has_option(options, "--num-experts")) return;
-  if (number_at("--num-experts", 2) < 2) return drop_option(options, "--num-experts");
+  if (!has_key(options, "--num-experts")) return;
+  if (number_at("--num-experts", 2) < 2) {
+    drop_settings(options, "--num-experts");
+    return;
+  }
   const auto add = [&](const char* name, std::string value) {
-    if (!has_option(options, name)) options.push_back({name, std::move(value)});
+    if (!has_key(options, name)) options.push_back({name, std::move(value)});
   };
   const std::int64_t interval = std::max<std::int64_t>(1, number_at("--expert-interval", 2));
   std::string layers;
   for (std::int64_t i = 1; i <= number_at("--num-layers", 0); ++i) {
     layers += fmt::format("{}{}", layers.empty() ? "[" : ",", i % interval == 0 ? 1 : 0);
   }
-  drop_option(options, "--expert-interval");
+  drop_settings(options, "--expert-interval");
   add("--moe-layer-freq", layers + "]");
   add("--moe-router-topk", "1");
   add("--moe-token-dispatcher-type", "alltoall");
-  if (has_option(options, "--disable-moe-token-dropping")) return;
+  if (has_key(options, "--disable-moe-token-dropping")) return;
   add("--moe-expert-capacity-factor", "1");
   add("--moe-pad-expert-input-to-capacity", "");
 }
@@ -57,8 +60,8 @@ void complete_experts(std::vector<LaunchOption>& options) {
 Result<ImportedPlan> import_deepspeed(LaunchCommand command, const std::vector<LaunchFile>& files,
                                       const ImportInputs& inputs) {
   ImportedPlan result;
-  const bool norm_by_name = has_option(command.options, "--layernorm-epsilon");
-  const bool is_ulysses = has_option(command.options, "--ds-sequence-parallel-size");
+  const bool norm_by_name = has_key(command.options, "--layernorm-epsilon");
+  const bool is_ulysses = has_key(command.options, "--ds-sequence-parallel-size");
   use_todays_names(command);
   complete_experts(command.options);
   TPSIM_TRY(LaunchFile config, config_of(command, files, inputs));
@@ -68,14 +71,14 @@ Result<ImportedPlan> import_deepspeed(LaunchCommand command, const std::vector<L
   result.stack = is_forked_anew ? "megatron-deepspeed-2023" : "megatron-deepspeed-bloom";
   if (!is_forked_anew) {
     for (LaunchOption& option : command.options) {
-      if (norm_by_name && option.name == "--norm-epsilon") option.name = "--layernorm-epsilon";
+      if (norm_by_name && option.key == "--norm-epsilon") option.key = "--layernorm-epsilon";
     }
     if (inputs.given.contains("vocab-size")) {  // from --set; this fork does not have the option
-      drop_option(command.options, "--vocab-size");
+      drop_settings(command.options, "--vocab-size");
     }
   }
   result.parts = take_deepspeed_parts(command.options);
-  if (is_ulysses && option_value(command.options, "--context-parallel-size") != "1") {
+  if (is_ulysses && setting_value(command.options, "--context-parallel-size") != "1") {
     result.parts[StackPart::kCpCommType] = static_cast<std::int64_t>(CpCommType::kA2a);
   }
   note_curriculum(config, result.notes);

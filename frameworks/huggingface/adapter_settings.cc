@@ -31,7 +31,7 @@ constexpr ModuleNames kModules[] = {
     {kQ, "q_proj wq query"},
     {kK, "k_proj wk key"},
     {kV, "v_proj wv value"},
-    {kO, "o_proj wo out_proj dense self_attention.dense"},
+    {kO, "o_proj wo out_proj output_proj dense self_attention.dense"},
     {kGate | kUp, "gate_up_proj"},
     {kGate, "gate_proj w1"},
     {kUp, "up_proj w3 fc1 dense_h_to_4h c_fc"},

@@ -79,7 +79,7 @@ Result<ImportedPlan> import_accelerate(const std::vector<LaunchFile>& files,
     TPSIM_TRY(const LaunchCommand command, read_launch_command(*script, inputs));
     for (const LaunchOption& option : command.options) {
       settings.push_back(
-          {option.name.substr(std::min<std::size_t>(2, option.name.size())), option.value, 0});
+          {option.key.substr(std::min<std::size_t>(2, option.key.size())), option.value, 0});
     }
   }
   return import_trainer(FlatReader(std::move(settings)), yaml, inputs);

@@ -42,27 +42,11 @@ std::vector<FlatSetting> settings_of_launcher(const std::vector<std::string>& wo
   return settings;
 }
 
-Result<std::string> opened(const std::string& name, const LaunchFile& by,
-                           const ImportInputs& inputs) {
-  auto text = text_of_named(name, inputs);
-  if (!text) return not_there(name, path_of(by));
-  return *std::move(text);
-}
-
-// Returns the settings of the JSON file that --fsdp_config names. Their keys may lack "fsdp_".
-Result<std::vector<FlatSetting>> fsdp_settings(const std::string& name, const LaunchFile& by,
-                                               const ImportInputs& inputs) {
-  TPSIM_TRY(std::string text, opened(name, by, inputs));
-  TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings({name, std::move(text)}));
-  for (FlatSetting& one : settings) one.key = "fsdp_config." + one.key;
-  return settings;
-}
-
 // Returns the sharding strategy of accelerate's environment; empty if --fsdp states another one.
 std::string strategy_in_environment(const LaunchCommand& command) {
   const auto found = command.exported.find("FSDP_SHARDING_STRATEGY");
   const auto option = std::find_if(command.options.begin(), command.options.end(),
-                                   [](const LaunchOption& one) { return one.name == "--fsdp"; });
+                                   [](const LaunchOption& one) { return one.key == "--fsdp"; });
   const bool counts = found != command.exported.end() && option != command.options.end() &&
                       option->value.find("shard") == std::string::npos;
   return counts ? found->second : "";
@@ -71,12 +55,11 @@ std::string strategy_in_environment(const LaunchCommand& command) {
 }  // namespace
 
 bool is_trainer_command(const LaunchCommand& command) {
-  const bool has_deepspeed = has_any_option(command.options, {"--deepspeed", "--deepspeed_config"});
+  const bool has_deepspeed = has_any_key(command.options, {"--deepspeed", "--deepspeed_config"});
   return !command.configs.empty() ||
-         has_any_option(command.options,
-                        {"--per_device_train_batch_size", "--per-device-train-batch-size",
-                         "--model_name_or_path"}) ||
-         (has_deepspeed && has_option(command.options, "--model_name"));
+         has_any_key(command.options, {"--per_device_train_batch_size",
+                                       "--per-device-train-batch-size", "--model_name_or_path"}) ||
+         (has_deepspeed && has_key(command.options, "--model_name"));
 }
 
 Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const LaunchFile& file,
@@ -89,10 +72,9 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
     }
   }
   for (const std::string& marked : command.configs) {
-    const std::string name = without_marks(marked);
-    TPSIM_TRY(std::string text, opened(name, file, inputs));
-    TPSIM_TRY(std::vector<FlatSetting> own, flat_settings({name, std::move(text)}));
-    for (FlatSetting& one : own) put(std::move(one));
+    TPSIM_TRY(std::vector<FlatSetting> own,
+              named_settings(without_marks(marked), path_of(file), inputs));
+    put_settings(std::move(own), settings);
   }
   // The program's name, such as "trl dpo" or "scripts/run_dpo.py", states the kind of loss.
   for (const auto& [program, kind] : {std::pair{"dpo", "dpo"}, std::pair{"reward", "rm"}}) {
@@ -102,9 +84,9 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
                        name.ends_with(fmt::format(".{}", program));
     if (is_it) put({"rl", kind, 0});
   }
-  for (FlatSetting& one : settings_of_launcher(command.launcher)) put(std::move(one));
+  put_settings(settings_of_launcher(command.launcher), settings);
   for (const LaunchOption& option : command.options) {
-    const std::string key = key_of(option.name);
+    const std::string key = key_of(option.key);
     if (key == "config") continue;
     if (key == "accelerate_config") {
       if (const ProgramSetting* const preset = fact_row("trl-presets", option.value)) {
@@ -112,16 +94,16 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
         put({"mixed_precision", "bf16", 0});
         continue;
       }
-      const std::string name = without_marks(option.value);
-      TPSIM_TRY(std::string text, opened(name, file, inputs));
-      TPSIM_TRY(std::vector<FlatSetting> own, flat_settings({name, std::move(text)}));
-      for (FlatSetting& one : own) put(std::move(one));
-      continue;
     }
-    if (key == "fsdp_config" && option.value.ends_with(".json")) {
+    const bool is_file =
+        key == "accelerate_config" || (key == "fsdp_config" && option.value.ends_with(".json"));
+    if (is_file) {
       TPSIM_TRY(std::vector<FlatSetting> own,
-                fsdp_settings(without_marks(option.value), file, inputs));
-      for (FlatSetting& one : own) put(std::move(one));
+                named_settings(without_marks(option.value), path_of(file), inputs));
+      for (FlatSetting& one : own) {  // the keys of FSDP's file may lack "fsdp_"
+        if (key == "fsdp_config") one.key.insert(0, "fsdp_config.");
+      }
+      put_settings(std::move(own), settings);
       continue;
     }
     const bool is_config = key == "deepspeed_config" && !option.value.empty();
@@ -141,7 +123,6 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
   if (all.gpus == 0 && command.size.nodes > 0) {  // the command's number of GPUs takes precedence
     all.gpus = command.size.nodes * command.size.gpus_per_node;
   }
-  all.open = [&](const std::string& name) { return opened(name, file, inputs); };
   return import_trainer(FlatReader(std::move(settings)), file, all);
 }
 

@@ -104,11 +104,10 @@ std::vector<LaunchOption> options_of(const std::vector<std::string>& words) {
       const std::size_t equals = word.find('=');
       LaunchOption option{word.substr(0, equals), ""};
       if (equals != std::string::npos) option.value = word.substr(equals + 1);
-      drop_option(options, option.name);
-      options.push_back(std::move(option));
+      put_setting(std::move(option), options);
     } else if (is_variant(word)) {
       options.push_back({word, ""});
-      std::replace(options.back().name.begin(), options.back().name.end(), '_', '-');
+      std::replace(options.back().key.begin(), options.back().key.end(), '_', '-');
     } else if (!options.empty() && !word.empty()) {
       std::string& value = options.back().value;
       value += (value.empty() ? "" : " ") + word;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 
+#include "core/json/json_value.h"
 #include "core/software/optimizer_kinds.h"
 #include "formats/settings_text.h"
 #include "frameworks/launch/launch_files.h"
@@ -23,6 +24,9 @@ bool is_of_bridge(const std::vector<FlatSetting>& settings);
 
 // Whether a command in the text may start a training on several ranks.
 bool may_start_training(std::string_view text);
+
+// Converts the text of a value in YAML to JSON: a flag, a number, a list or a text.
+JsonValue json_of(const std::string& text);
 
 // Imports a configuration file of any framework, or the command in a file of a scheduler. Settings
 // that do not affect a plan are listed in ImportedPlan::outside. Unknown settings and settings that
@@ -84,6 +88,17 @@ Result<ImportedPlan> import_trainer(FlatReader in, const LaunchFile& file,
 // referring file, and a few parent folders. Nothing if the file is not found.
 std::optional<std::string> text_of_named(const std::string& name, const ImportInputs& inputs);
 Error not_there(const std::string& name, const std::string& by, const std::string& otherwise = "");
+// Returns the settings of a file that the file `by` refers to; an error if it is not found.
+Result<std::vector<FlatSetting>> named_settings(const std::string& name, const std::string& by,
+                                                const ImportInputs& inputs,
+                                                const std::string& otherwise = "");
+// Puts the settings of the file `path` (empty: the imported file) over those of the YAML files that
+// its settings with the keys `keys` name, relative to its folder, and of the files that these name
+// in turn. Settings of other files have the line 0. A file that is not found is an error if
+// `is_needed`, and else left out.
+Status put_over_bases(std::string_view keys, bool is_needed, const std::string& path,
+                      const ImportInputs& inputs, std::vector<FlatSetting>& settings,
+                      int depth = 0);
 
 // A value that the file does not state and that an import option can supply. All open questions are
 // reported in one error.

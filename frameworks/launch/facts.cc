@@ -15,12 +15,6 @@ extern const std::span<const unsigned char> kFacts;  // frameworks/*/*.txt
 
 namespace {
 
-std::string_view with_names(std::string_view text) {
-  if (text == "$all_weights") return kAllWeights;
-  if (text == "$adam_state") return kAdamState;
-  return text == "$adam_names" ? std::string_view(kAdamNames) : text;
-}
-
 // Removes " [VALUES]" from the end of a text and returns the values.
 std::string_view cut_values(std::string_view& text) {
   const std::size_t open = text.find('[');
@@ -38,7 +32,9 @@ void add(const FactTable& more, FactTable& table) {
 void read_line(std::string_view word, std::string_view rest, FactBlock& block) {
   const std::string_view line(word.data(), rest.data() + rest.size() - word.data());
   const std::size_t equals = line.find(" = ");
-  if (word == "names") {
+  if (word == "then") {
+    block.rules.push_back(parse_statement(rest));
+  } else if (word == "names") {
     const std::string_view list = cut_off(rest, " ");
     const auto known = std::find_if(block.lists.begin(), block.lists.end(),
                                     [&](const auto& one) { return one.first == list; });
@@ -83,6 +79,12 @@ const FactBlock& block_called(const std::vector<FactBlock>& blocks, std::string_
 }
 
 }  // namespace
+
+std::string_view with_names(std::string_view text) {
+  if (text == "$all_weights") return kAllWeights;
+  if (text == "$adam_state") return kAdamState;
+  return text == "$adam_names" ? std::string_view(kAdamNames) : text;
+}
 
 const std::vector<FactBlock>& fact_blocks() {
   static const std::vector<FactBlock> kBlocks = [] {

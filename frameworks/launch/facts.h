@@ -15,14 +15,27 @@
 //     keeps_rest           passes other settings to the reader. Absent: they are unknown
 //     note TEXT            the part of the program's work that the plan does not include
 //     code FUNCTION...     of frameworks/programs/program_code.h
+//     then STATEMENT       a rule of core/json/statements.h, which runs after the rows, in order.
+//     Names
+//                          are settings of the reader, "gpus", "replicas" (data-parallel ranks),
+//                          "program" (the command) and "file" (its path). NAME = EXPRESSION sets a
+//                          setting, "clear NAME..." removes settings, "note: TEXT" adds a note,
+//                          "ask: WHAT -> ANSWER" a question, "refuse KEY EXPRESSION: WHY" a
+//                          refusal; "like NAME" runs the rules of a table. has(NAME); is(NAME,
+//                          'PATTERN...'), in lower case; number(NAME, ELSE), a count, which a bare
+//                          name is too, with 0 if absent; real(NAME, ELSE); WORD in TEXT;
+//                          packed(TOKENS), the sequences of a micro-batch that fit; after(TEXT, C),
+//                          after_last(TEXT, C), the text behind a character; own_moments(NAME),
+//                          whether an optimizer has a format of its own; targets(TEXT), the linear
+//                          layers with adapters of these modules
 //     KEY... [VALUE...] = NAME AS
 //                          translates a setting to the reader's NAME with the value AS. VALUE:
 //                          lower-case patterns, one of which must match. Every row that matches key
 //                          and value applies; one without VALUE only if no other row of that key
 //                          does. "*" as NAME inserts the text that a '*' of KEY matched, or
-//                          else the last part of KEY. Names
-//                          that start with '@' are intermediate values for the code, or read by the
-//                          import itself: @model (a name or path), @config, @nodes,
+//                          else the last part of KEY; NAME* gathers the values of several keys.
+//                          Names that start with '@' are intermediate values for the code, or read
+//                          by the import itself: @model (a name or path), @config, @nodes,
 //                          @gpus-per-node, @gpus, @length (the sum of all settings that map to
 //                          it), @global-batch, @part.KEY (a part of the software)
 //     refuse KEY... [VALUE...]: WHY
@@ -38,6 +51,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "core/json/statements.h"
 
 namespace tpsim {
 
@@ -77,11 +92,15 @@ struct FactBlock {
   std::vector<std::pair<std::string_view, std::string_view>> others = {};
   FactTable facts = {};  // with the tables that the block adds
   std::vector<std::pair<std::string_view, std::string>> lists = {};  // of the lines "names"
+  std::vector<Statement> rules = {};                                 // of the lines "then"
 };
 const std::vector<FactBlock>& fact_blocks();
 // Returns a table, or one of its lists: names that spaces separate. Both must exist.
 const FactBlock& fact_block(std::string_view name);
 const std::string& fact_names(std::string_view table, std::string_view list);
+// Returns the reason or the names for "$all_weights", "$adam_state" and "$adam_names"; other texts
+// unchanged.
+std::string_view with_names(std::string_view text);
 // Returns the first row for the key and value; null if there is none.
 const ProgramSetting* fact_row(std::string_view table, std::string_view key,
                                std::string_view value = {});

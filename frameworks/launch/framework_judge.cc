@@ -49,9 +49,9 @@ LaunchCommand with_resolved(LaunchCommand command, const JsonValue& settings) {
 JsonValue judged_arguments(const std::vector<LaunchOption>& options) {
   std::vector<std::string> words;
   for (const LaunchOption& option : options) {
-    words.push_back(option.name);
+    words.push_back(option.key);
     if (option.value.empty()) continue;
-    if (takes_words(option.name)) {
+    if (takes_words(option.key)) {
       for (const std::string& word : words_in(option.value)) words.push_back(word);
     } else {
       words.push_back(option.value);

@@ -13,31 +13,6 @@
 namespace tpsim {
 namespace {
 
-// Adds the settings of the YAML that the setting "defaults" names, relative to the file's folder,
-// and of the YAML that it names in turn. The file's own settings take precedence.
-Status add_bases(const std::string& by, const std::string& folder, const ImportInputs& inputs,
-                 std::vector<FlatSetting>& settings, int depth = 0) {
-  constexpr int kMostBases = 16;
-  const std::string named = setting_value(settings, "defaults");
-  if (!named.ends_with(".yaml") || depth > kMostBases) return Ok{};
-  std::erase_if(settings, [](const FlatSetting& one) { return one.key == "defaults"; });
-  const std::string path = plain_path(folder + named);
-  const auto text = text_of_named(path, inputs);
-  if (!text) return not_there(path, by);
-  TPSIM_TRY(std::vector<FlatSetting> base, flat_settings({path, *text, path}));
-  TPSIM_TRY_STATUS(
-      add_bases(path, path.substr(0, path.find_last_of('/') + 1), inputs, base, depth + 1));
-  for (FlatSetting& one : base) one.line = 0;
-  for (FlatSetting& one : settings) {
-    std::erase_if(base, [&](const FlatSetting& other) {  // a value in place of a section
-      return other.key.starts_with(one.key) && other.key[one.key.size()] == '.';
-    });
-    put_setting(std::move(one), base);
-  }
-  settings = std::move(base);
-  return Ok{};
-}
-
 // Returns the programs and frameworks whose configuration files are read.
 std::string readable_programs() {
   std::vector<std::string> names = {"torchtitan", "nanotron",    "Megatron", "NeMo",
@@ -53,16 +28,13 @@ std::string readable_programs() {
 // configuration, the setting "deepspeed" becomes its path.
 Result<std::vector<FlatSetting>> settings_of(const LaunchFile& file, const ImportInputs& inputs) {
   TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings(file));
-  TPSIM_TRY_STATUS(add_bases(path_of(file), "", inputs, settings));
+  TPSIM_TRY_STATUS(put_over_bases("defaults", true, "", inputs, settings));
   for (const LaunchFile& more : inputs.more) {
     TPSIM_TRY(const std::vector<FlatSetting> others, flat_settings(more));
     if (has_key(others, "zero_optimization.stage")) {
-      std::erase_if(settings, [](const FlatSetting& one) { return one.key == "deepspeed"; });
-      settings.push_back({"deepspeed", path_of(more), 0});
-      continue;
-    }
-    for (const FlatSetting& one : others) {
-      put_setting(one, settings);
+      put_setting({"deepspeed", path_of(more), 0}, settings);
+    } else {
+      put_settings(others, settings);
     }
   }
   return with_values(with_todays_sections(std::move(settings)), inputs.given);

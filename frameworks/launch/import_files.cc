@@ -26,9 +26,8 @@ void add_given_options(const ImportInputs& inputs, LaunchCommand& command) {
     const bool leaves_out = value == "null";
     if (name.find('-') == std::string::npos && !leaves_out) continue;
     const std::string option = name.starts_with("--") ? name : "--" + name;
-    drop_option(command.options, option);
-    if (leaves_out) continue;
-    command.options.push_back({option, value});
+    put_setting({option, value}, command.options);
+    if (leaves_out) command.options.pop_back();
   }
 }
 

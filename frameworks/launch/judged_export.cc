@@ -55,10 +55,10 @@ bool is_same(std::string stated, const std::string& resolved) {
 void compare_options(const std::vector<LaunchOption>& options, const JsonValue& settings,
                      Judgement& judgement) {
   for (const LaunchOption& option : options) {
-    const std::size_t colon = option.name.find(':');  // torchtitan's "activation-checkpoint:full"
+    const std::size_t colon = option.key.find(':');  // torchtitan's "activation-checkpoint:full"
     const bool is_variant = colon != std::string::npos;
-    const std::string stated = is_variant ? option.name.substr(colon + 1) : option.value;
-    std::string name = is_variant ? option.name.substr(0, colon) : option.name.substr(2);
+    const std::string stated = is_variant ? option.key.substr(colon + 1) : option.value;
+    std::string name = is_variant ? option.key.substr(0, colon) : option.key.substr(2);
     std::replace(name.begin(), name.end(), '-', '_');
     const JsonValue* const resolved = settings.find(name);
     const bool is_list = option.value.find_first_of("[(|") != std::string::npos;  // other syntax
@@ -67,7 +67,7 @@ void compare_options(const std::vector<LaunchOption>& options, const JsonValue& 
     if (is_same(stated == "true" ? "" : stated, text)) {
       ++judgement.held;
     } else {
-      judgement.changed.push_back({option.name, stated.empty() ? "on" : stated,
+      judgement.changed.push_back({option.key, stated.empty() ? "on" : stated,
                                    resolved->is_null() ? "none"
                                    : text.empty()      ? "on"
                                                        : text});

@@ -29,51 +29,11 @@ bool is_same_value(std::string_view value, std::string_view wanted) {
   return value == wanted || (number && number == parse_number<double>(value));
 }
 
-const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name) {
-  const auto found = std::find_if(options.begin(), options.end(),
-                                  [&](const LaunchOption& one) { return one.name == name; });
-  return found == options.end() ? nullptr : &*found;
-}
-
-LaunchOption* find_option(std::vector<LaunchOption>& options, std::string_view name) {
-  return const_cast<LaunchOption*>(find_option(std::as_const(options), name));
-}
-
-bool has_option(const std::vector<LaunchOption>& options, std::string_view name) {
-  return find_option(options, name) != nullptr;
-}
-
-bool has_any_option(const std::vector<LaunchOption>& options,
-                    std::initializer_list<std::string_view> names) {
-  return std::any_of(names.begin(), names.end(),
-                     [&](std::string_view name) { return has_option(options, name); });
-}
-
-std::string option_value(const std::vector<LaunchOption>& options, std::string_view name,
-                         std::string_view otherwise) {
-  const LaunchOption* const found = find_option(options, name);
-  return found == nullptr ? std::string(otherwise) : found->value;
-}
-
-std::int64_t option_number(const std::vector<LaunchOption>& options, std::string_view name,
-                           std::int64_t otherwise) {
-  return parse_number<std::int64_t>(option_value(options, name)).value_or(otherwise);
-}
-
-void drop_option(std::vector<LaunchOption>& options, std::string_view name) {
-  std::erase_if(options, [&](const LaunchOption& one) { return one.name == name; });
-}
-
-void put_option(std::vector<LaunchOption>& options, std::string name, std::string value) {
-  drop_option(options, name);
-  options.push_back({std::move(name), std::move(value)});
-}
-
-bool LaunchOptionReader::has(std::string_view name) const { return has_option(left_, name); }
+bool LaunchOptionReader::has(std::string_view name) const { return has_key(left_, name); }
 
 bool LaunchOptionReader::has_value(std::string_view name, std::string_view value) const {
   return std::any_of(left_.begin(), left_.end(), [&](const LaunchOption& option) {
-    return option.name == name && option.value == value;
+    return option.key == name && option.value == value;
   });
 }
 
@@ -96,7 +56,7 @@ void LaunchOptionReader::drop(std::string_view name) { taken(name); }
 std::optional<std::string> LaunchOptionReader::taken(std::string_view name) {
   known_.emplace_back(name);
   const auto found = std::find_if(left_.begin(), left_.end(),
-                                  [&](const LaunchOption& option) { return option.name == name; });
+                                  [&](const LaunchOption& option) { return option.key == name; });
   if (found == left_.end()) return std::nullopt;
   std::string value = std::move(found->value);
   left_.erase(found);
@@ -135,19 +95,19 @@ void LaunchOptionReader::expect(std::string_view name, std::int64_t wanted) {
 }
 
 void LaunchOptionReader::expect(const LaunchOption& wanted, std::string_view otherwise) {
-  const auto found = text(wanted.name);
+  const auto found = text(wanted.key);
   const std::string_view value = found ? std::string_view(*found) : otherwise;
   const bool same = is_same_value(value, wanted.value);
   if (same && (found || !otherwise.empty())) return;
-  if (!found && otherwise.empty()) return fail(fmt::format("{} is missing", wanted.name));
-  fail(fmt::format("{} is {}{}; the model has {}", wanted.name, value, found ? "" : " by default",
+  if (!found && otherwise.empty()) return fail(fmt::format("{} is missing", wanted.key));
+  fail(fmt::format("{} is {}{}; the model has {}", wanted.key, value, found ? "" : " by default",
                    wanted.value));
 }
 
 void LaunchOptionReader::refuse_other(std::span<const char* const> switches,
                                       const LaunchOptions& wanted) {
   for (const char* name : switches) {
-    const bool is_wanted = has_option(wanted.all(), name);
+    const bool is_wanted = has_key(wanted.all(), name);
     const bool is_set = flag(name);
     if (is_set == is_wanted) continue;
     fail(is_set ? fmt::format("{} does not match the model", name)
@@ -156,16 +116,16 @@ void LaunchOptionReader::refuse_other(std::span<const char* const> switches,
 }
 
 void LaunchOptionReader::note_other(const LaunchOption& wanted, std::vector<std::string>& notes) {
-  const auto found = taken(wanted.name);
+  const auto found = taken(wanted.key);
   if (!found || unset_name(*found) || is_same_value(*found, wanted.value)) return;
   notes.push_back(fmt::format("{} is {}; the prediction uses the named model's value {}",
-                              wanted.name, *found, wanted.value));
+                              wanted.key, *found, wanted.value));
 }
 
 void LaunchOptionReader::note_other(std::span<const char* const> switches,
                                     const LaunchOptions& wanted, std::vector<std::string>& notes) {
   for (const char* name : switches) {
-    if (!taken(name) || has_option(wanted.all(), name)) continue;
+    if (!taken(name) || has_key(wanted.all(), name)) continue;
     notes.push_back(
         fmt::format("{} does not match the named model; the prediction follows the model", name));
   }
@@ -177,7 +137,7 @@ void LaunchOptionReader::fail(std::string message, std::string hint) {
 
 std::vector<std::string> LaunchOptionReader::left() const {
   std::vector<std::string> names;
-  for (const LaunchOption& option : left_) names.push_back(option.name);
+  for (const LaunchOption& option : left_) names.push_back(option.key);
   return names;
 }
 
@@ -185,10 +145,10 @@ Status LaunchOptionReader::error() const { return error_ ? Status(*error_) : Ok{
 
 Status LaunchOptionReader::finish(LeftSettings& unknown) const {
   for (const LaunchOption& option : left_) {
-    if (std::find(known_.begin(), known_.end(), option.name) != known_.end()) {
-      return bad_input(fmt::format("{} is given twice", option.name), "", "give it once");
+    if (std::find(known_.begin(), known_.end(), option.key) != known_.end()) {
+      return bad_input(fmt::format("{} is given twice", option.key), "", "give it once");
     }
-    unknown.ask(option.name, nearest(option.name, known_));
+    unknown.ask(option.key, nearest(option.key, known_));
   }
   return error();
 }

@@ -9,32 +9,14 @@
 #include <vector>
 
 #include "core/base/result.h"
+#include "formats/settings_text.h"
 #include "frameworks/launch/left_settings.h"
 
 namespace tpsim {
 
-// An option such as "--tensor-model-parallel-size 8". The value of a switch is empty.
-struct LaunchOption {
-  std::string name;  // with dashes: "--bf16"
-  std::string value;
-};
-
-// Returns the option; null if there is none.
-const LaunchOption* find_option(const std::vector<LaunchOption>& options, std::string_view name);
-LaunchOption* find_option(std::vector<LaunchOption>& options, std::string_view name);
-bool has_option(const std::vector<LaunchOption>& options, std::string_view name);
-bool has_any_option(const std::vector<LaunchOption>& options,
-                    std::initializer_list<std::string_view> names);
-// Returns the option's value; `otherwise` if the option is absent.
-std::string option_value(const std::vector<LaunchOption>& options, std::string_view name,
-                         std::string_view otherwise = "");
-// Returns the option's value as a whole number; `otherwise` if the option is absent or not a
-// number.
-std::int64_t option_number(const std::vector<LaunchOption>& options, std::string_view name,
-                           std::int64_t otherwise = 0);
-void drop_option(std::vector<LaunchOption>& options, std::string_view name);
-// Adds the option, in place of others of that name.
-void put_option(std::vector<LaunchOption>& options, std::string name, std::string value);
+// An option such as "--tensor-model-parallel-size 8". Its key has the dashes: "--bf16". The value
+// of a switch is empty.
+using LaunchOption = FlatSetting;
 
 // Whether both values are equal as texts or as numbers: "1e-5" equals "0.00001".
 bool is_same_value(std::string_view value, std::string_view wanted);

@@ -12,15 +12,13 @@ namespace tpsim {
 void leave_out_flash_dropout(std::vector<LaunchOption>& options, ImportedPlan& plan) {
   if (plan.model.attention_dropout == 0 || !runs_flash(options)) return;
   plan.model.attention_dropout = 0;
-  put_option(options, "--attention-dropout", "0");
+  put_setting(options, "--attention-dropout", "0");
   plan.notes.emplace_back(kNoFlashDropout);
 }
 
 void leave_out_shared_overlap(std::vector<LaunchOption>& options, ImportedPlan& plan) {
   constexpr const char* kOverlap = "--moe-shared-expert-overlap";
-  if (!has_option(options, kOverlap)) return;
-  drop_option(options, kOverlap);
-  if (plan.model.experts.shared_ffn == 0) return;
+  if (!drop_settings(options, kOverlap) || plan.model.experts.shared_ffn == 0) return;
   plan.notes.push_back(
       fmt::format("{}: the prediction does not overlap the shared expert with the dispatch, so the "
                   "step time is an upper bound",
@@ -38,9 +36,7 @@ void leave_out_savings(std::vector<LaunchOption>& options, ImportedPlan& plan) {
        {"--use-nccl-ub", "--fsdp-double-buffer", "--fsdp-manual-registration",
         "--overlap-p2p-communication-warmup-flush", "--reuse-grad-buf-for-mxfp8-param-ag",
         "--quantize.linear.float8.enable_fsdp_float8_all_gather"}) {
-    if (!has_option(options, name)) continue;
-    drop_option(options, name);
-    found.emplace_back(name);
+    if (drop_settings(options, name)) found.emplace_back(name);
   }
   if (!found.empty()) plan.notes.push_back(unmodelled_savings_note(found));
 }

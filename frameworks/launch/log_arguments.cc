@@ -24,7 +24,7 @@ std::optional<LaunchOption> argument_of(std::string_view line) {
   });
   if (!is_word || end >= line.size() || line[end] != ' ') return std::nullopt;
   LaunchOption option{"--" + std::string(name), std::string(trimmed(line.substr(end)))};
-  std::replace(option.name.begin(), option.name.end(), '_', '-');
+  std::replace(option.key.begin(), option.key.end(), '_', '-');
   return option;
 }
 
@@ -42,8 +42,8 @@ Result<LaunchCommand> command_of_log(const LaunchFile& file) {
   while (!text.empty()) {
     auto option = argument_of(cut_off(text, "\n"));
     if (!option || option->value == "None" || option->value == "[]") continue;
-    if (has_option(command.options, option->name)) continue;
-    if (option->name == "--world-size") {
+    if (has_key(command.options, option->key)) continue;
+    if (option->key == "--world-size") {
       const auto gpus = parse_number<std::int64_t>(option->value);
       command.size = {1, gpus && *gpus > 0 && *gpus <= 1 << 20 ? *gpus : 0};
       continue;

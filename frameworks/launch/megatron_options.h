@@ -42,6 +42,12 @@ struct StatedModel {
   bool has_vocab = false;  // false: the tokenizer defines it, and model.vocab is 0
 };
 Result<StatedModel> model_of_megatron(const std::vector<LaunchOption>& options);
+// Returns the model whose sizes the options state, with those of `named` for sizes that they do not
+// state. Adds the sizes that differ to `differences`: "--num-layers 16 (32)". Nothing if none does,
+// or if options cannot describe the model.
+std::optional<ModelSpec> stated_model(const std::vector<LaunchOption>& options,
+                                      const ModelSpec& named,
+                                      std::vector<std::string>& differences);
 // Sets the sequence, dropout and expert capacity of `model` from the options. If `keeps_seq`, the
 // sequence stays unchanged.
 void take_run_choices(const std::vector<LaunchOption>& options, bool keeps_seq, ModelSpec& model);

@@ -75,7 +75,10 @@ Result<ImportedPlan> import_with_named_model(const std::vector<LaunchFile>& file
   if (plan.ok()) return plan;
   // The file was edited, and may describe another model.
   Result<ImportedPlan> other = read(inputs);
-  return other.ok() ? other : plan;
+  if (!other.ok()) return plan;
+  other->notes.push_back(
+      fmt::format("the file names {}, but states another model, which is predicted", named->name));
+  return other;
 }
 
 }  // namespace tpsim

@@ -13,14 +13,14 @@ namespace {
 const LeftOver* row_of_refused(const LaunchOption& option) {
   const std::vector<LeftOver>& refused = fact_table("refused").left;
   const auto row = std::find_if(refused.begin(), refused.end(), [&](const LeftOver& one) {
-    return matches_any(option.name, one.patterns);
+    return matches_any(option.key, one.patterns);
   });
   return row == refused.end() ? nullptr : &*row;
 }
 
 // Returns the option as the user wrote it: "--optimizer muon".
 std::string to_string(const LaunchOption& option) {
-  return option.value.empty() ? option.name : fmt::format("{} {}", option.name, option.value);
+  return option.value.empty() ? option.key : fmt::format("{} {}", option.key, option.value);
 }
 
 }  // namespace
@@ -63,7 +63,7 @@ bool is_outside(LaunchStack stack, std::string_view name) {
 }
 
 bool is_set_aside(LaunchStack stack, const LaunchOption& option) {
-  return is_outside(stack, option.name) || row_of_refused(option) != nullptr;
+  return is_outside(stack, option.key) || row_of_refused(option) != nullptr;
 }
 
 // A log prints all options. Only active ones are refused: switches without a value, low-precision
@@ -71,14 +71,14 @@ bool is_set_aside(LaunchStack stack, const LaunchOption& option) {
 void refuse_logged(const std::vector<LaunchOption>& options, LeftSettings& left) {
   for (const LaunchOption& option : options) {
     const bool counts = matches_any(
-        option.name,
+        option.key,
         "--fp8 --fp4 --optimizer --exp-avg-dtype --exp-avg-sq-dtype --main-params-dtype");
     for (const LeftOver& refused : fact_table("refused").left) {
-      if (!matches_any(option.name, refused.patterns) || (!option.value.empty() && !counts))
+      if (!matches_any(option.key, refused.patterns) || (!option.value.empty() && !counts))
         continue;
       if (is_harmless(refused, option.value)) continue;
-      if (option.name.starts_with("--fp8-") || option.name.starts_with("--fp4-")) continue;
-      left.refuse(option.name, to_string(option), std::string(refused.why));
+      if (option.key.starts_with("--fp8-") || option.key.starts_with("--fp4-")) continue;
+      left.refuse(option.key, to_string(option), std::string(refused.why));
     }
   }
 }
@@ -89,10 +89,10 @@ std::vector<std::string> take_outside(LaunchStack stack, std::vector<LaunchOptio
   std::vector<LaunchOption> kept;
   for (LaunchOption& option : options) {
     const LeftOver* const row = row_of_refused(option);
-    if (row != nullptr ? is_harmless(*row, option.value) : is_outside(stack, option.name)) {
-      add_outside(option.name, names);
+    if (row != nullptr ? is_harmless(*row, option.value) : is_outside(stack, option.key)) {
+      add_outside(option.key, names);
     } else if (row != nullptr) {
-      left.refuse(option.name, to_string(option), std::string(row->why));
+      left.refuse(option.key, to_string(option), std::string(row->why));
     } else {
       kept.push_back(std::move(option));
     }

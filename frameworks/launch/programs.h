@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +24,9 @@ enum class SettingsOf : std::uint8_t { kMegatron, kTrainer, kTorchTitan };
 template <>
 inline constexpr auto kEnumNames<SettingsOf> = words<3>("megatron trainer torchtitan");
 
+// Line of settings in the program's own sources.
+inline constexpr int kFromSources = -1;
+
 class ProgramSettings;
 
 // Reads the configuration files that the settings name, and returns the merged settings.
@@ -32,8 +34,6 @@ using ExpandProgram = Result<std::vector<FlatSetting>>(std::vector<FlatSetting>,
                                                        const ImportInputs&, ProgramSettings&);
 // Sets values that follow from several settings.
 using DeriveProgram = void(ProgramSettings&, LeftSettings&);
-// Sets fields of the plan that the reader's settings cannot express.
-using FinishProgram = void(const ProgramSettings&, ImportedPlan&);
 
 // A program of the tables (frameworks/launch/facts.h).
 struct TrainingProgram {
@@ -49,7 +49,7 @@ struct TrainingProgram {
   std::string_view note = {};  // the part of the program's work that the plan does not include
   ExpandProgram* expand = nullptr;
   DeriveProgram* derive = nullptr;
-  FinishProgram* finish = nullptr;
+  std::vector<Statement> rules = {};
 };
 
 // Settings of a program under the reader's names, and intermediate "@" values.
@@ -66,20 +66,15 @@ class ProgramSettings {
   std::int64_t number(std::string_view name, std::int64_t fallback);
   std::int64_t gpus();  // the requested or the stated number of GPUs; 0 if unknown
   void note(std::string text) { notes.push_back(std::move(text)); }
-  // Notes that every sequence is predicted with the maximum length, "@length".
-  void note_longest();
-  // Doubles the batch sizes with these names: a sample is a pair of sequences (DPO, reward models).
-  void double_pairs(std::initializer_list<std::string_view> names);
   // Returns Megatron's data-parallel size; 0 if the number of GPUs is unknown.
   std::int64_t replicas();
-  // Sets the micro-batch to the largest number of whole sequences that fits in `tokens` tokens and
-  // divides the batch of a data-parallel rank; at least 1.
-  void put_micro_batch_of(std::int64_t tokens);
 
+  std::vector<FlatSetting>& all() { return all_; }
   const std::vector<FlatSetting>& all() const { return all_; }
   // Returns the settings without those that only the import of programs reads ("@gpus").
   std::vector<FlatSetting> of_framework() const;
   std::string program;  // the command, such as "swift rlhf"; empty for a file
+  std::string file;     // its path
   std::int64_t gpus_asked = 0;
   std::vector<std::string> notes;
   std::vector<std::string> outside;
@@ -92,6 +87,18 @@ class ProgramSettings {
 };
 
 const std::vector<TrainingProgram>& all_programs();
+
+// Runs the lines "then" of a table (facts.h) on the settings.
+void run_rules(const std::vector<Statement>& rules, ProgramSettings& settings, LeftSettings& left);
+// Runs the lines "then" of the table with this name on settings. Returns the notes that they add.
+std::vector<std::string> apply_rules(std::string_view table, std::vector<FlatSetting>& settings,
+                                     LeftSettings& left);
+// Returns the model of the config.json that the lines "then" of a table set, under "json.KEY". If
+// they set "outer.KEY" too, these keys enclose the others as "text_config".
+Result<ModelSpec> model_by_rules(std::string_view table, std::vector<FlatSetting> settings,
+                                 const std::string& file);
+// Checks that every function and table of the rules exists; a BugError otherwise.
+void check_rules(const std::vector<FactBlock>& blocks);
 
 // Returns the program that the command starts; null if it is unknown. The words of the command are
 // parsed as settings.

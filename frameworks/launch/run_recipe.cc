@@ -76,13 +76,6 @@ Error error_in(const JsonValue& answer, const LaunchFile& file) {
   return bad_input(std::move(message), path_of(file), std::move(hint));
 }
 
-// Converts the text of a YAML value to a JSON value.
-JsonValue json_of(const std::string& text) {
-  if (text == "true" || text == "false") return JsonValue(text == "true");
-  Result<JsonValue> number = parse_json(text, "");
-  return number.ok() ? *std::move(number) : JsonValue(text);
-}
-
 // Returns the fields of Megatron's configuration that describe the model, as JSON.
 Result<JsonValue> facts_of(const ModelSpec& model) {
   LaunchOptions options;
@@ -139,6 +132,12 @@ Error with_unknown_models(Error error, const JsonValue& answer) {
 }
 
 }  // namespace
+
+JsonValue json_of(const std::string& text) {
+  if (text == "true" || text == "false") return JsonValue(text == "true");
+  Result<JsonValue> number = parse_json(text, "");
+  return number.ok() ? *std::move(number) : JsonValue(text);
+}
 
 bool ResolvedRecipe::is_default(std::string_view key) const {
   return std::binary_search(defaults.begin(), defaults.end(), key);

@@ -32,8 +32,8 @@ std::string shell_text(const LaunchSize& size, const LaunchOptions& options) {
   std::string text =
       fmt::format("NUM_NODES={}\nGPUS_PER_NODE={}\nTRAIN_ARGS=(\n", size.nodes, size.gpus_per_node);
   for (const LaunchOption& option : options.all()) {
-    text += "  " + option.name;
-    const bool is_list = takes_words(option.name);  // needs no quotes
+    text += "  " + option.key;
+    const bool is_list = takes_words(option.key);  // needs no quotes
     if (!option.value.empty()) text += " " + (is_list ? option.value : quoted(option.value));
     text += "\n";
   }

@@ -126,16 +126,16 @@ class LayerList {
 Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t layers) {
   const auto size = static_cast<std::size_t>(layers);
   if (const auto unset = unset_name(option.value); unset) {
-    return bad_input(fmt::format("{} is {}", option.name, why_unset(*unset)), "",
+    return bad_input(fmt::format("{} is {}", option.key, why_unset(*unset)), "",
                      "add " + unset_remedy(*unset));
   }
   const auto number = parse_number<std::int64_t>(trimmed(option.value));
   std::vector<bool> flags(size, true);
-  if (number && option.name == "--first-k-dense-replace" && *number >= 0) {
+  if (number && option.key == "--first-k-dense-replace" && *number >= 0) {
     std::fill_n(flags.begin(), std::min(layers, *number), false);
     return flags;
   }
-  if (number && option.name == "--moe-layer-freq" && *number >= 1) {
+  if (number && option.key == "--moe-layer-freq" && *number >= 1) {
     for (std::size_t i = 0; i < size; ++i) flags[i] = static_cast<std::int64_t>(i) % *number == 0;
     return flags;
   }
@@ -148,7 +148,7 @@ Result<std::vector<bool>> expert_layers(const LaunchOption& option, std::int64_t
   if (list && list->size() == size) return *list;
   return bad_input(fmt::format("{} is {}; it must be a number, or a list with 0 or 1 for each of "
                                "the {} layers",
-                               option.name, option.value, layers),
+                               option.key, option.value, layers),
                    "", fmt::format("write [1]*{} for experts in every layer", layers));
 }
 
@@ -220,13 +220,13 @@ void check_expert_ranks(LaunchOptionReader& in, const ModelSpec& model,
 PartValues dispatch_parts(const std::vector<LaunchOption>& options, const ModelSpec& model) {
   PartValues parts;
   if (!has_experts(model)) return parts;
-  std::string word = option_value(options, kDispatcherType, "allgather");
+  std::string word = setting_value(options, kDispatcherType, "allgather");
   const bool is_seq = word == kSeq;
   if (is_seq) word = "alltoall";
-  if (word == kFlex) word = option_value(options, kFlexBackend, "deepep");
+  if (word == kFlex) word = setting_value(options, kFlexBackend, "deepep");
   parts[StackPart::kDispatcher] = value_of(StackPart::kDispatcher, word);
   for (const ExpertSwitch& one : kSwitches) {
-    const std::string_view said = has_option(options, one.option) ? one.on : one.off;
+    const std::string_view said = has_key(options, one.option) ? one.on : one.off;
     if (!said.empty()) parts[one.part] = value_of(one.part, said);
   }
   const std::int64_t unfused = value_of(StackPart::kPermute, "unfused");

@@ -108,7 +108,7 @@ Error other_layers(std::string message) {
 bool is_same_option(const LaunchOption& said, const LaunchOption& wanted, std::int64_t layers) {
   if (said.value == wanted.value) return true;
   const auto a = parse_number<double>(said.value), b = parse_number<double>(wanted.value);
-  if (!matches_any(said.name, kLayerFlags)) return a && a == b;
+  if (!matches_any(said.key, kLayerFlags)) return a && a == b;
   const auto flags = layer_flags(wanted, layers), stated = layer_flags(said, layers);
   return flags.ok() && stated.ok() && *stated == *flags;
 }
@@ -116,17 +116,17 @@ bool is_same_option(const LaunchOption& said, const LaunchOption& wanted, std::i
 // Whether the option has no effect because the option that it depends on is missing. Sizes of Mamba
 // layers depend on a layer pattern, which is compared with the model elsewhere.
 bool has_no_effect(const LaunchOption& option, std::string_view variant, const ModelSpec& model) {
-  if (option.name.starts_with("--mamba-")) return !is_hybrid_pattern(model);
+  if (option.key.starts_with("--mamba-")) return !is_hybrid_pattern(model);
   // Options that have an effect only with this value of kVariant.
   for (const char* const needed : {"gdn", "dsa"}) {
-    if (matches_any(option.name, fact_names("megatron-options", needed))) return variant != needed;
+    if (matches_any(option.key, fact_names("megatron-options", needed))) return variant != needed;
   }
   return false;
 }
 
 bool is_megatrons_default(const LaunchOption& option) {
-  return (option.name == "--softmax-type" && option.value == "vanilla") ||
-         (option.name == "--glu-linear-offset" && matches_any(option.value, "0 0.0"));
+  return (option.key == "--softmax-type" && option.value == "vanilla") ||
+         (option.key == "--glu-linear-offset" && matches_any(option.value, "0 0.0"));
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ std::int64_t window_in(const ModelSpec& model) {
 }
 
 std::string stated_window(const Options& options) {
-  std::string window = option_value(options, "--window-size");
+  std::string window = setting_value(options, "--window-size");
   std::erase_if(window, [](char c) { return c == '(' || c == ')' || c == ' '; });
   return window == "-1,-1" ? "" : window;
 }
@@ -170,7 +170,7 @@ Status take_window(const ModelSpec& model, Options& options) {
     return other_layers(fmt::format("--window-size is {}; the model has {}", window,
                                     window_in(model) > 0 ? window_of(model) : "none"));
   }
-  drop_option(options, "--window-size");
+  drop_settings(options, "--window-size");
   return Ok{};
 }
 
@@ -203,31 +203,31 @@ bool is_special_option(std::string_view name) {
 
 Status take_special_options(const ModelSpec& model, Options& options, Unsaid unsaid) {
   std::erase_if(options, is_megatrons_default);
-  const std::string variant = option_value(options, kVariant);
+  const std::string variant = setting_value(options, kVariant);
   std::erase_if(options,
                 [&](const LaunchOption& one) { return has_no_effect(one, variant, model); });
   const LaunchOptions wanted = special_options(model);
-  const bool has_file = has_option(options, kHeterogeneousPath);  // with the layers of the model
+  const bool has_file = has_key(options, kHeterogeneousPath);  // with the layers of the model
   for (const LaunchOption& one : wanted.all()) {
-    const LaunchOption* const said = find_option(options, one.name);
-    const bool may_lack = unsaid == Unsaid::kIsTheModels || is_free(one.name) ||
-                          (has_file && one.name == kHeterogeneousJson);
+    const LaunchOption* const said = find_setting(options, one.key);
+    const bool may_lack = unsaid == Unsaid::kIsTheModels || is_free(one.key) ||
+                          (has_file && one.key == kHeterogeneousJson);
     if (said == nullptr && !may_lack) {
-      return other_layers(fmt::format("{} is missing: the model needs {}", one.name,
+      return other_layers(fmt::format("{} is missing: the model needs {}", one.key,
                                       one.value.empty() ? "it" : one.value));
     }
     if (said != nullptr && !is_same_option(*said, one, model.layers)) {
       return other_layers(
-          fmt::format("{} is {}; the model has {}", one.name, said->value, one.value));
+          fmt::format("{} is {}; the model has {}", one.key, said->value, one.value));
     }
-    drop_option(options, one.name);
+    drop_settings(options, one.key);
   }
   for (const LaunchOption& left : options) {
-    if (!is_special_option(left.name) || is_free(left.name)) continue;
+    if (!is_special_option(left.key) || is_free(left.key)) continue;
     if (unsaid == Unsaid::kIsTheModels) continue;
-    return other_layers(fmt::format("{} does not match the model", left.name));
+    return other_layers(fmt::format("{} does not match the model", left.key));
   }
-  std::erase_if(options, [](const LaunchOption& one) { return is_special_option(one.name); });
+  drop_settings(options, fact_names("megatron-options", "special"));
   return Ok{};
 }
 

@@ -15,15 +15,14 @@ namespace {
 
 // Whether the command has options of Megatron in 2021, when attention was unfused by default.
 bool speaks_as_of_2021(const LaunchCommand& command) {
-  return has_any_option(command.options,
-                        {"--data-impl", "--checkpoint-activations", "--DDP-impl",
-                         "--activations-checkpoint-method", "--model-parallel-size"});
+  return has_any_key(command.options, {"--data-impl", "--checkpoint-activations", "--DDP-impl",
+                                       "--activations-checkpoint-method", "--model-parallel-size"});
 }
 
 // Returns the stack: "megatron-core" if an option exists only in Megatron-Core, otherwise
 // "megatron-lm", whose layers have a single implementation.
 std::string stack_of_megatron(const LaunchCommand& command) {
-  const bool core = has_any_option(
+  const bool core = has_any_key(
       command.options, {"--use-mcore-models", "--spec", "--transformer-impl", "--attention-backend",
                         "--optimizer-cpu-offload", "--use-precision-aware-optimizer"});
   return core ? "megatron-core" : "megatron-lm";
@@ -31,7 +30,7 @@ std::string stack_of_megatron(const LaunchCommand& command) {
 
 // Converts BigScience's values of --position-embedding-type to Megatron's.
 void use_megatrons_positions(std::vector<LaunchOption>& options) {
-  LaunchOption* const kind = find_option(options, "--position-embedding-type");
+  LaunchOption* const kind = find_setting(options, "--position-embedding-type");
   if (kind == nullptr) return;
   if (kind->value == "absolute") kind->value = "learned_absolute";
   if (kind->value == "rotary") kind->value = "rope";
@@ -39,12 +38,10 @@ void use_megatrons_positions(std::vector<LaunchOption>& options) {
 
 // Moves options of rotary embeddings to `outside` if the model does not have rotary embeddings.
 void take_unused_rotary(LaunchCommand& command, std::vector<std::string>& outside) {
-  const std::string kind = option_value(command.options, "--position-embedding-type", "none");
+  const std::string kind = setting_value(command.options, "--position-embedding-type", "none");
   if (kind != "learned_absolute" && kind != "none") return;
   for (const char* name : {"--rotary-base", "--rotary-percent"}) {
-    if (!has_option(command.options, name)) continue;
-    drop_option(command.options, name);
-    outside.emplace_back(name);
+    if (drop_settings(command.options, name)) outside.emplace_back(name);
   }
 }
 
@@ -120,8 +117,8 @@ void take_unused_experts(const ModelSpec& model, LaunchCommand& command,
                          std::vector<std::string>& outside) {
   if (has_experts(model)) return;
   std::erase_if(command.options, [&](const LaunchOption& one) {
-    if (!one.name.starts_with("--moe-")) return false;
-    outside.push_back(one.name);
+    if (!one.key.starts_with("--moe-")) return false;
+    outside.push_back(one.key);
     return true;
   });
 }
@@ -142,7 +139,7 @@ Status settle_model(LaunchCommand& command, const ImportInputs& inputs, Imported
   if (inputs.model) {
     result.model = *inputs.model;
     take_run_choices(command.options, inputs.keeps_seq, result.model);
-    const std::string predictions = option_value(command.options, "--mtp-num-layers", "0");
+    const std::string predictions = setting_value(command.options, "--mtp-num-layers", "0");
     leave_out_predictions(predictions != "0", result);
   } else {
     TPSIM_TRY(StatedModel stated, model_of_megatron(command.options));
@@ -167,7 +164,7 @@ PartValues parts_of_megatron(const std::vector<LaunchOption>& options, const Imp
   parts.merge(context_parts(options, read.plan));
   parts.merge(dispatch_parts(options, read.model));
   parts.merge(loss_parts(options));
-  const bool plain_softmax = has_option(options, "--no-masked-softmax-fusion");
+  const bool plain_softmax = has_key(options, "--no-masked-softmax-fusion");
   if (plain_softmax && read.plan.attention == AttentionKind::kUnfused) {
     parts[StackPart::kAttentionKernel] = static_cast<std::int64_t>(AttentionKernel::kTorch);
   }
@@ -180,11 +177,11 @@ Result<ImportedPlan> import_megatron(LaunchCommand command, const ImportInputs& 
   use_todays_names(command);
   use_megatrons_positions(command.options);
   for (LaunchOption& option : command.options) {  // of Megatron-LLM
-    if (option.name == "--glu-activation" && option.value == "swiglu") option = {"--swiglu", ""};
+    if (option.key == "--glu-activation" && option.value == "swiglu") option = {"--swiglu", ""};
   }
   result.stack = stack_of_megatron(command);
-  if (is_early && !has_any_option(command.options, {"--use-flash-attn", "--attention-backend",
-                                                    "--transformer-impl"})) {
+  if (is_early && !has_any_key(command.options,
+                               {"--use-flash-attn", "--attention-backend", "--transformer-impl"})) {
     command.options.push_back({"--transformer-impl", "local"});
   }
   TPSIM_TRY_STATUS(settle_model(command, inputs, result));

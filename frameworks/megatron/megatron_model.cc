@@ -17,7 +17,7 @@ namespace {
 using Options = std::vector<LaunchOption>;
 
 const std::string* value_of(const Options& options, std::string_view name) {
-  const LaunchOption* found = find_option(options, name);
+  const LaunchOption* found = find_setting(options, name);
   return found == nullptr ? nullptr : &found->value;
 }
 
@@ -33,20 +33,20 @@ T number_of(const Options& options, std::string_view name, T fallback) {
 void read_attention(const Options& options, ModelSpec& model) {
   AttentionShape& attention = model.attention;
   attention.heads = number_of<std::int64_t>(options, "--num-attention-heads", 0);
-  const bool grouped = has_option(options, "--group-query-attention");
+  const bool grouped = has_key(options, "--group-query-attention");
   attention.kv_heads =
       grouped ? number_of<std::int64_t>(options, "--num-query-groups", 1) : attention.heads;
   const std::int64_t usual = attention.heads > 0 ? model.hidden / attention.heads : 0;
   model.fused_qkv = attention.kv_heads == attention.heads;
   attention.head_dim = number_of<std::int64_t>(options, "--kv-channels", usual);
-  const std::string kind = option_value(options, "--position-embedding-type", "learned_absolute");
+  const std::string kind = setting_value(options, "--position-embedding-type", "learned_absolute");
   attention.position = kind == "rope" || kind == "rotary" || kind == "yarn" ? PositionKind::kRotary
                        : kind == "alibi"                                    ? PositionKind::kAlibi
                        : kind == "none"                                     ? PositionKind::kNone
                                         : PositionKind::kLearned;
   attention.rope_theta = number_of<double>(options, "--rotary-base", 10000.0);
   attention.rotary.fraction = number_of<double>(options, "--rotary-percent", 1.0);
-  if (has_option(options, "--multi-latent-attention")) {
+  if (has_key(options, "--multi-latent-attention")) {
     attention.latent = {.q_rank = number_of<std::int64_t>(options, "--q-lora-rank", 0),
                         .kv_rank = number_of<std::int64_t>(options, "--kv-lora-rank", 32),
                         .nope_dim = number_of<std::int64_t>(options, "--qk-head-dim", 128),
@@ -58,7 +58,7 @@ void read_attention(const Options& options, ModelSpec& model) {
   const std::string window = stated_window(options);
   const auto before = parse_number<std::int64_t>(window.substr(0, window.find(',')));
   if (before && *before >= 0) attention.window = *before + 1;
-  attention.score.sinks = option_value(options, "--softmax-type") == "learnable";
+  attention.score.sinks = setting_value(options, "--softmax-type") == "learnable";
   const auto positions = number_of<std::int64_t>(options, "--max-position-embeddings", model.seq);
   if (attention.position == PositionKind::kLearned && positions != model.seq) {
     model.ends.positions = positions;
@@ -72,15 +72,15 @@ void read_experts(const Options& options, ModelSpec& model) {
   model.ffn_hidden = number_of<std::int64_t>(options, "--moe-ffn-hidden-size", model.ffn_hidden);
   model.experts.shared_ffn =
       number_of<std::int64_t>(options, "--moe-shared-expert-intermediate-size", 0);
-  model.experts.shared_gate = has_option(options, "--moe-shared-expert-gate");
+  model.experts.shared_gate = has_key(options, "--moe-shared-expert-gate");
   RouterShape& router = model.experts.router;
-  if (option_value(options, "--moe-router-score-function") == "sigmoid") {
+  if (setting_value(options, "--moe-router-score-function") == "sigmoid") {
     router.score = RouterScore::kSigmoid;
     router.renormalises = model.experts.per_token > 1;
-  } else if (has_option(options, "--moe-router-pre-softmax") && model.experts.per_token > 1) {
+  } else if (has_key(options, "--moe-router-pre-softmax") && model.experts.per_token > 1) {
     router.score = RouterScore::kAll;
   }
-  router.correction_bias = has_option(options, "--moe-router-enable-expert-bias");
+  router.correction_bias = has_key(options, "--moe-router-enable-expert-bias");
   router.scaling = number_of<double>(options, "--moe-router-topk-scaling-factor", 1.0);
   router.groups = number_of<std::int64_t>(options, "--moe-router-num-groups", 1);
   router.groups_kept = number_of<std::int64_t>(options, "--moe-router-group-topk", router.groups);
@@ -96,7 +96,7 @@ std::int64_t vocab_in(const Options& options) {
   if (vocab > 0) return vocab;
   // Pai-Megatron-Patch: vocab sizes of its tokenizers, to which the script adds tokens
   // (tokenizer/__init__.py).
-  const std::string patch = option_value(options, "--patch-tokenizer-type");
+  const std::string patch = setting_value(options, "--patch-tokenizer-type");
   const auto more = number_of<std::int64_t>(options, "--extra-vocab-size", 0);
   constexpr std::int64_t kQwen2Words = 151643;
   constexpr std::int64_t kLlamaWords = 32000;
@@ -108,9 +108,9 @@ std::int64_t vocab_in(const Options& options) {
   const std::string* tokenizer = value_of(options, "--tokenizer-type");
   // pretrain_gpt.py uses GPT-2's tokenizer by default. A merge file confirms this, since only
   // GPT-2's tokenizer has one.
-  if (tokenizer == nullptr) return has_option(options, "--merge-file") ? kGpt2Words : 0;
+  if (tokenizer == nullptr) return has_key(options, "--merge-file") ? kGpt2Words : 0;
   constexpr std::int64_t kLlama2Words = 32000;  // Touvron et al. 2023
-  const std::string words = option_value(options, "--tokenizer-model");
+  const std::string words = setting_value(options, "--tokenizer-model");
   const bool is_llamas = words.empty() || unset_name(words) || words.ends_with("tokenizer.model");
   return *tokenizer == "GPT2BPETokenizer"               ? kGpt2Words
          : *tokenizer == "Llama2Tokenizer" && is_llamas ? kLlama2Words
@@ -200,7 +200,7 @@ constexpr std::string_view kLayerOptions[] = {"--moe-layer-freq", "--first-k-den
 // Removes kLayerOptions. Returns an error if they do not match the model.
 Status take_layer_kinds(const ModelSpec& model, Options& options) {
   for (const std::string_view name : kLayerOptions) {
-    const LaunchOption* option = find_option(options, name);
+    const LaunchOption* option = find_setting(options, name);
     if (option == nullptr) continue;
     TPSIM_TRY(const std::vector<bool> said, expert_layers(*option, model.layers));
     std::vector<bool> has;
@@ -213,7 +213,7 @@ Status take_layer_kinds(const ModelSpec& model, Options& options) {
                       option->value, std::count(said.begin(), said.end(), true), model.layers,
                       std::count(has.begin(), has.end(), true)));
     }
-    drop_option(options, name);
+    drop_settings(options, name);
   }
   return Ok{};
 }
@@ -223,7 +223,7 @@ Status take_layer_kinds(const ModelSpec& model, Options& options) {
 Status read_layer_kinds(const Options& options, std::int64_t dense_ffn, ModelSpec& model) {
   std::vector<BlockShape> blocks(static_cast<std::size_t>(model.layers), model);
   for (const std::string_view name : kLayerOptions) {
-    const LaunchOption* option = find_option(options, name);
+    const LaunchOption* option = find_setting(options, name);
     if (option == nullptr || !has_experts(model)) continue;
     TPSIM_TRY(const std::vector<bool> said, expert_layers(*option, model.layers));
     for (std::size_t i = 0; i < said.size(); ++i) {
@@ -233,7 +233,7 @@ Status read_layer_kinds(const Options& options, std::int64_t dense_ffn, ModelSpe
     }
     break;
   }
-  const LaunchOption* const windows = find_option(options, "--window-attn-skip-freq");
+  const LaunchOption* const windows = find_setting(options, "--window-attn-skip-freq");
   if (windows != nullptr && model.attention.window > 0) {
     TPSIM_TRY(const std::vector<bool> said, layer_flags(*windows, model.layers));
     for (std::size_t i = 0; i < said.size(); ++i) {
@@ -259,12 +259,12 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   const bool states = model.layers > 0 && model.hidden > 0 && model.seq > 0 &&
                       number_of<std::int64_t>(options, "--num-attention-heads", 0) > 0;
   if (!states) return not_stated(options);
-  model.mlp = has_option(options, "--swiglu") || has_option(options, "--glu-activation")
+  model.mlp = has_key(options, "--swiglu") || has_key(options, "--glu-activation")
                   ? MlpKind::kSwiglu
-              : has_option(options, "--squared-relu") ? MlpKind::kReluSquared
-              : has_option(options, "--quick-geglu")  ? MlpKind::kClampedSwiglu
-              : has_option(options, "--geglu")        ? MlpKind::kGeglu
-                                                      : MlpKind::kGelu;
+              : has_key(options, "--squared-relu") ? MlpKind::kReluSquared
+              : has_key(options, "--quick-geglu")  ? MlpKind::kClampedSwiglu
+              : has_key(options, "--geglu")        ? MlpKind::kGeglu
+                                                   : MlpKind::kGelu;
   model.mlp_limit = number_of<double>(options, "--activation-func-clamp-value", 0.0);
   const auto dense_ffn = number_of<std::int64_t>(options, "--ffn-hidden-size", usual_ffn(model));
   model.ffn_hidden = dense_ffn;
@@ -272,24 +272,23 @@ Result<StatedModel> model_of_megatron(const Options& options) {
   read_experts(options, model);
   model.ends.prediction_layers = number_of<std::int64_t>(options, "--mtp-num-layers", 0);
   model.ends.prediction_shared =
-      model.ends.prediction_layers > 0 && has_option(options, "--mtp-use-repeated-layer");
-  const bool rms = matches_any(option_value(options, "--normalization"), "RMSNorm rmsnorm");
+      model.ends.prediction_layers > 0 && has_key(options, "--mtp-use-repeated-layer");
+  const bool rms = matches_any(setting_value(options, "--normalization"), "RMSNorm rmsnorm");
   model.norm = rms ? NormKind::kRmsNorm : NormKind::kLayerNorm;
   model.norm_epsilon = number_of<double>(options, "--norm-epsilon", 1e-5);
-  model.linear_bias = !has_option(options, "--disable-bias-linear");
+  model.linear_bias = !has_key(options, "--disable-bias-linear");
   // Biases of experts are planned, not trained.
   const bool has_expert_biases = model.linear_bias && has_experts(model);
   if (has_expert_biases) model.linear_bias = false;
   model.experts.bias = model.experts.router.bias = model.mlp_bias = has_expert_biases;
   model.attention.output_bias = has_expert_biases;
-  model.attention.qkv_bias = has_option(options, "--add-qkv-bias") || has_expert_biases;
+  model.attention.qkv_bias = has_key(options, "--add-qkv-bias") || has_expert_biases;
   const bool has_latents = model.attention.latent.kv_rank > 0;  // which have their own norms
   model.attention.qk_norm =
-      has_option(options, "--qk-layernorm") && !has_latents ? QkNorm::kHead : QkNorm::kNone;
-  model.tied_embedding = !has_option(options, "--untie-embeddings-and-output-weights");
-  model.embedding_norm = has_option(options, "--embed-layernorm");
-  model.residual_from_after_norm =
-      has_option(options, "--apply-residual-connection-post-layernorm");
+      has_key(options, "--qk-layernorm") && !has_latents ? QkNorm::kHead : QkNorm::kNone;
+  model.tied_embedding = !has_key(options, "--untie-embeddings-and-output-weights");
+  model.embedding_norm = has_key(options, "--embed-layernorm");
+  model.residual_from_after_norm = has_key(options, "--apply-residual-connection-post-layernorm");
   model.vocab = vocab_in(options);
   stated.has_vocab = model.vocab > 0;
   take_run_choices(options, false, model);
@@ -317,7 +316,7 @@ void add_rare_shapes(const ModelSpec& model, LaunchOptions& out) {
   const std::string window = window_of(model);
   if (!window.empty()) out.add("--window-size", window);
   const LaunchOptions special = special_options(model);
-  for (const LaunchOption& one : special.all()) out.add(one.name, one.value);
+  for (const LaunchOption& one : special.all()) out.add(one.key, one.value);
   const double turned = attention_shape(model).rotary.fraction;
   if (turned != 1) out.add("--rotary-percent", fmt::format("{}", turned));
   if (!has_experts(model)) return;
@@ -342,16 +341,16 @@ Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid)
     return other_model(fmt::format("--num-experts is {}; the model has none", *experts));
   }
   for (const RareNumber& row : kRareNumbers) {
-    if (!has_option(options, row.option)) continue;
+    if (!has_key(options, row.option)) continue;
     const auto value = number_of<std::int64_t>(options, row.option, 0);
     if (value != row.of(model)) {
       return other_model(
           fmt::format("{} is {}; the model has {}", row.option, value, row.of(model)));
     }
-    drop_option(options, row.option);
+    drop_settings(options, row.option);
   }
   for (const RareSwitch& row : kRareSwitches) {
-    const bool set = has_option(options, row.option);
+    const bool set = has_key(options, row.option);
     const bool has = row.of(model);
     const bool implied =  // latent attention implies its norm
         has && (unsaid == Unsaid::kIsTheModels || row.option == "--qk-layernorm");
@@ -359,7 +358,7 @@ Status take_rare_shapes(const ModelSpec& model, Options& options, Unsaid unsaid)
       return other_model(set ? fmt::format("{} does not match the model", row.option)
                              : fmt::format("{} is missing: the model needs it", row.option));
     }
-    drop_option(options, row.option);
+    drop_settings(options, row.option);
   }
   TPSIM_TRY_STATUS(take_window(model, options));
   TPSIM_TRY_STATUS(take_special_options(model, options, unsaid));
@@ -375,13 +374,13 @@ void note_rare_shapes(const ModelSpec& model, Options& options, std::vector<std:
   }
   notes.push_back(fmt::format("{}; the prediction follows the named model", taken.error().message));
   std::erase_if(options, [](const LaunchOption& one) {
-    const auto is_it = [&](const auto& row) { return row.option == one.name; };
+    const auto is_it = [&](const auto& row) { return row.option == one.key; };
     const bool says_layers = std::find(std::begin(kLayerOptions), std::end(kLayerOptions),
-                                       one.name) != std::end(kLayerOptions);
-    return is_rare_shape(one.name) || says_layers ||
+                                       one.key) != std::end(kLayerOptions);
+    return is_rare_shape(one.key) || says_layers ||
            std::any_of(std::begin(kRareSwitches), std::end(kRareSwitches), is_it) ||
            std::any_of(std::begin(kRareNumbers), std::end(kRareNumbers), is_it) ||
-           is_special_option(one.name);
+           is_special_option(one.key);
   });
 }
 

@@ -78,7 +78,7 @@ constexpr PartOption kParts[] = {
 // Returns the CUDA graph scopes that the options state, as a set of bits. Nothing if there are
 // none.
 std::optional<std::int64_t> graphs_in(const std::vector<LaunchOption>& options) {
-  const LaunchOption* const scope = find_option(options, kGraphScope);
+  const LaunchOption* const scope = find_setting(options, kGraphScope);
   if (scope == nullptr) return std::nullopt;
   const Result<std::int64_t> read = parse_value(row_of(StackPart::kCudaGraphs), scope->value);
   return read.ok() ? std::optional(*read) : std::nullopt;
@@ -152,9 +152,8 @@ void as_given(std::vector<LaunchOption>& options) {
   std::vector<LaunchOption> given;
   for (LaunchOption& option : options) {
     const std::vector<ProgramSetting>& logged = fact_table("megatron-logged").rows;
-    const auto row = std::find_if(logged.begin(), logged.end(), [&](const ProgramSetting& one) {
-      return one.key == option.name;
-    });
+    const auto row = std::find_if(logged.begin(), logged.end(),
+                                  [&](const ProgramSetting& one) { return one.key == option.key; });
     if (row != logged.end()) {
       if (option.value == row->value) given.push_back({std::string(row->becomes), ""});
       continue;
@@ -164,15 +163,15 @@ void as_given(std::vector<LaunchOption>& options) {
     if (option.value.starts_with("['") && option.value.ends_with("']")) {  // ['p2p']
       option.value = option.value.substr(2, option.value.size() - 4);
     }
-    if (option.name == "--attention-backend") {  // AttnBackend.flash
+    if (option.key == "--attention-backend") {  // AttnBackend.flash
       option.value = option.value.substr(option.value.rfind('.') + 1);
     }
     given.push_back(std::move(option));
   }
   // A log also prints settings that another setting makes redundant or ineffective. Drop these.
-  const auto has = [&](std::string_view name) { return has_option(given, name); };
+  const auto has = [&](std::string_view name) { return has_key(given, name); };
   constexpr std::string_view kLearned = "learned_absolute";
-  const bool rotates = option_value(given, "--position-embedding-type", kLearned) != kLearned;
+  const bool rotates = setting_value(given, "--position-embedding-type", kLearned) != kLearned;
   std::string dropped = rotates ? "" : "--no-rope-fusion ";
   if (has("--virtual-pipeline-model-parallel-size")) {
     dropped += "--num-layers-per-virtual-pipeline-stage --num-virtual-stages-per-pipeline-rank ";
@@ -184,7 +183,7 @@ void as_given(std::vector<LaunchOption>& options) {
   if (!has("--disable-bias-linear")) dropped += "--add-qkv-bias ";
   dropped += has("--swiglu") ? "--no-bias-gelu-fusion" : "--no-bias-swiglu-fusion";
   if (!has("--cpu-offloading")) dropped += " --cpu-offloading-*";
-  std::erase_if(given, [&](const LaunchOption& one) { return matches_any(one.name, dropped); });
+  drop_settings(given, dropped);
   options = std::move(given);
 }
 
@@ -196,41 +195,39 @@ void use_todays_names(LaunchCommand& command) {
   for (LaunchOption& option : command.options) {
     // BigCode's fork: "multiquery" means one key/value head; other values mean multi-head
     // attention.
-    if (option.name == "--attention-head-type") {
+    if (option.key == "--attention-head-type") {
       if (option.value != "multiquery") continue;
       named.push_back({"--group-query-attention", ""});
       option = {"--num-query-groups", "1"};
     }
-    std::replace(option.name.begin(), option.name.end(), '_', '-');
-    if (const ProgramSetting* const row = fact_row("megatron-renamed", option.name)) {
+    std::replace(option.key.begin(), option.key.end(), '_', '-');
+    if (const ProgramSetting* const row = fact_row("megatron-renamed", option.key)) {
       // In Megatron-DeepSpeed this option alone enables grouped-query attention.
       if (row->key == "--num-key-value-heads") named.push_back({"--group-query-attention", ""});
-      option.name = row->becomes;
+      option.key = row->becomes;
       if (!row->as.empty()) option.value = row->as;
     }
-    if (LaunchOption* before = find_option(named, option.name)) {
+    if (LaunchOption* before = find_setting(named, option.key)) {
       before->value = std::move(option.value);
     } else {
       named.push_back(std::move(option));
     }
   }
   // --num-experts 1 is Megatron-DeepSpeed's default and means a dense model.
-  if (option_value(named, "--num-experts") == "1") drop_option(named, "--num-experts");
+  if (setting_value(named, "--num-experts") == "1") drop_settings(named, "--num-experts");
   command.options = std::move(named);
   std::vector<LaunchOption>& options = command.options;
   // With as many key/value groups as heads, attention is multi-head: drop the group options.
-  const LaunchOption* heads = find_option(options, "--num-attention-heads");
-  const LaunchOption* groups = find_option(options, "--num-query-groups");
+  const LaunchOption* heads = find_setting(options, "--num-attention-heads");
+  const LaunchOption* groups = find_setting(options, "--num-query-groups");
   if (heads != nullptr && groups != nullptr && heads->value == groups->value) {
-    std::erase_if(options, [](const LaunchOption& one) {
-      return one.name == "--num-query-groups" || one.name == "--group-query-attention";
-    });
+    drop_settings(options, "--num-query-groups --group-query-attention");
   }
   // Megatron of 2021 did not have a recompute method: full recompute covered all layers.
-  if (option_value(options, "--recompute-granularity") == "full" &&
-      !has_option(options, "--recompute-method")) {
+  if (setting_value(options, "--recompute-granularity") == "full" &&
+      !has_key(options, "--recompute-method")) {
     options.push_back({"--recompute-method", "uniform"});
-    if (!has_option(options, "--recompute-num-layers")) {
+    if (!has_key(options, "--recompute-num-layers")) {
       options.push_back({"--recompute-num-layers", "1"});
     }
   }
@@ -239,7 +236,7 @@ void use_todays_names(LaunchCommand& command) {
 Status check_program(const LaunchCommand& command, const std::string& path) {
   const auto usual =
       std::count_if(command.options.begin(), command.options.end(), [&](const LaunchOption& one) {
-        std::string name = one.name.substr(std::min<std::size_t>(2, one.name.size()));
+        std::string name = one.key.substr(std::min<std::size_t>(2, one.key.size()));
         std::replace(name.begin(), name.end(), '_', '-');
         return matches_any(name, fact_names("megatron-options", "usual"));
       });
@@ -274,7 +271,7 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
   }
   for (const PartOption& row : kParts) {
     const bool is_forced = is_forced_part(file.model, row.part) && row.word == "torch";
-    if (is_forced && !has_option(out.all(), row.option)) out.add(std::string(row.option));
+    if (is_forced && !has_key(out.all(), row.option)) out.add(std::string(row.option));
   }
   add_graphs(file, out);
   add_moments(file, out);
@@ -282,7 +279,7 @@ void add_parts(LaunchStack stack, const PlanFile& file, LaunchOptions& out) {
 
 Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {
   const auto is_narrow = [&](const char* name) {
-    return matches_any(option_value(options, name), "bf16 bfloat16 torch.bfloat16");
+    return matches_any(setting_value(options, name), "bf16 bfloat16 torch.bfloat16");
   };
   const bool first = is_narrow("--exp-avg-dtype"), second = is_narrow("--exp-avg-sq-dtype");
   if (!first && !second) return Ok{};
@@ -290,21 +287,21 @@ Status take_moments(std::vector<LaunchOption>& options, PartValues& parts) {
     return bad_input("only one of --exp-avg-dtype and --exp-avg-sq-dtype is bf16", "",
                      "tpsim models both AdamW moments in fp32 or both in bf16");
   }
-  drop_option(options, "--exp-avg-dtype");
-  drop_option(options, "--exp-avg-sq-dtype");
+  drop_settings(options, "--exp-avg-dtype");
+  drop_settings(options, "--exp-avg-sq-dtype");
   parts[StackPart::kOptimizerDtype] = static_cast<std::int64_t>(DType::kBFloat16);
   return Ok{};
 }
 
 PartValues take_parts(std::vector<LaunchOption>& options, const ModelSpec& model) {
   PartValues parts;
-  if (LaunchOption* today = find_option(options, "--cuda-graph-modules")) today->name = kGraphScope;
+  if (LaunchOption* today = find_setting(options, "--cuda-graph-modules")) today->key = kGraphScope;
   const std::optional<std::int64_t> scopes = graphs_in(options);
   // Without CUDA graphs --cuda-graph-scope has no effect.
-  const bool records = option_value(options, "--cuda-graph-impl") != "none";
-  if (!records || scopes) drop_option(options, kGraphScope);
+  const bool records = setting_value(options, "--cuda-graph-impl") != "none";
+  if (!records || scopes) drop_settings(options, kGraphScope);
   for (const PartOption& row : kParts) {
-    LaunchOption* const option = find_option(options, row.option);
+    LaunchOption* const option = find_setting(options, row.option);
     if (option == nullptr || (!row.value.empty() && option->value != row.value)) continue;
     parts[row.part] = parse_value(row_of(row.part), row.word).value();
     if (row.option == "--attention-backend") {

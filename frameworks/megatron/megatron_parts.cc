@@ -31,14 +31,14 @@ constexpr const char* kShardInstances = "--num-distributed-optimizer-instances";
 
 // Removes the option and returns its value; empty if it is absent.
 std::string taken_value(Options& options, std::string_view name) {
-  std::string value = option_value(options, name);
-  drop_option(options, name);
+  std::string value = setting_value(options, name);
+  drop_settings(options, name);
   return value;
 }
 
 bool taken_switch(Options& options, std::string_view name) {
-  const bool is_on = !matches_any(option_value(options, name, "false"), "false False 0");
-  drop_option(options, name);
+  const bool is_on = !matches_any(setting_value(options, name, "false"), "false False 0");
+  drop_settings(options, name);
   return is_on;
 }
 
@@ -50,12 +50,12 @@ Status take_optimizer(Options& options, PartValues& parts) {
   if (!mode.empty()) {
     TPSIM_TRY(parts[StackPart::kMuonTpMode], parse_value(row_of(StackPart::kMuonTpMode), mode));
   }
-  const std::string optimizer = option_value(options, "--optimizer");
+  const std::string optimizer = setting_value(options, "--optimizer");
   const OptimizerRow* const row = optimizer_called(optimizer);
   if (row != nullptr && row->kind == OptimizerKind::kSgd) {
-    const auto momentum = parse_number<double>(option_value(options, "--sgd-momentum", "0.9"));
-    drop_option(options, "--sgd-momentum");
-    drop_option(options, "--optimizer");
+    const auto momentum = parse_number<double>(setting_value(options, "--sgd-momentum", "0.9"));
+    drop_settings(options, "--sgd-momentum");
+    drop_settings(options, "--optimizer");
     parts[StackPart::kOptimizerKind] = static_cast<std::int64_t>(
         momentum != 0.0 ? OptimizerKind::kSgdMomentum : OptimizerKind::kSgd);
     return Ok{};
@@ -66,11 +66,11 @@ Status take_optimizer(Options& options, PartValues& parts) {
     return bad_input(fmt::format("Muon with {} Newton-Schulz iterations is not modelled", steps),
                      "", "tpsim models five iterations only");
   }
-  drop_option(options, "--optimizer");
+  drop_settings(options, "--optimizer");
   parts[StackPart::kOptimizerKind] = static_cast<std::int64_t>(row->kind);
   // Muon with distributed owners: gradients are all-reduced, then each rank updates the matrices
   // that it owns and sends them to the others.
-  if (has_owners && !has_option(options, "--use-distributed-optimizer")) {
+  if (has_owners && !has_key(options, "--use-distributed-optimizer")) {
     options.push_back({"--use-distributed-optimizer", ""});
     parts[StackPart::kDataParallelSync] = static_cast<std::int64_t>(DataParallelSync::kAllReduce);
   }
@@ -90,7 +90,7 @@ Result<std::int64_t> thousandths(const std::string& value, std::string_view opti
 Status take_expert_buffers(Options& options, PartValues& parts) {
   const std::string capacity = taken_value(options, kCapacity);
   const bool stashes = taken_switch(options, kPagedStash);
-  drop_option(options, kOpFuser);
+  drop_settings(options, kOpFuser);
   std::string stash = taken_value(options, kStash);
   if (capacity.empty()) return Ok{};
   TPSIM_TRY(parts[StackPart::kExpertCapacity], thousandths(capacity, kCapacity));
@@ -105,8 +105,8 @@ void take_fsdp_dtypes(Options& options, PartValues& parts) {
   const std::string gradients = taken_value(options, kFsdpGradients);
   const std::string reduced = taken_value(options, kFsdpReduction);
   constexpr const char* kWide = "--accumulate-allreduce-grads-in-fp32";
-  if (gradients == "fp32" && !has_option(options, kWide)) options.push_back({kWide, ""});
-  if (!has_option(options, "--use-megatron-fsdp") || gradients.empty()) return;
+  if (gradients == "fp32" && !has_key(options, kWide)) options.push_back({kWide, ""});
+  if (!has_key(options, "--use-megatron-fsdp") || gradients.empty()) return;
   const bool is_wide = reduced == "fp32" || reduced.empty() || reduced == "auto";
   parts[StackPart::kReduceDtype] =
       static_cast<std::int64_t>(is_wide ? ReduceDtype::kAsAddedUp : ReduceDtype::kAsComputed);
@@ -196,15 +196,15 @@ void add_shard_instances(const Plan& plan, std::int64_t node_gpus, std::int64_t 
 }
 
 PartValues loss_parts(const std::vector<LaunchOption>& options) {
-  const bool is_fused = has_option(options, kLossFusion);
-  if (is_fused && option_value(options, kLossFusionBy) == "te") return {};
+  const bool is_fused = has_key(options, kLossFusion);
+  if (is_fused && setting_value(options, kLossFusionBy) == "te") return {};
   const LossHead head = is_fused ? LossHead::kVocabParallelFused : LossHead::kVocabParallel;
   return {{StackPart::kLossHead, static_cast<std::int64_t>(head)}};
 }
 
 PartValues shard_parts(const std::vector<LaunchOption>& options, const Plan& plan,
                        const LaunchSize& size) {
-  const std::int64_t instances = option_number(options, kShardInstances);
+  const std::int64_t instances = setting_number(options, kShardInstances);
   if (instances <= 1 || plan.zero == 0) return {};
   const std::int64_t group = data_ranks(plan) / instances * plan.degrees.tp;
   return {{StackPart::kShardGroup, shard_group_of(group, size)}};
@@ -215,10 +215,10 @@ Status take_mechanisms(std::vector<LaunchOption>& options, PartValues& parts) {
   TPSIM_TRY_STATUS(take_expert_buffers(options, parts));
   take_fsdp_dtypes(options, parts);
   if (!loss_parts(options).empty()) {  // read by parts_of_megatron()
-    drop_option(options, kLossFusion);
-    drop_option(options, kLossFusionBy);
+    drop_settings(options, kLossFusion);
+    drop_settings(options, kLossFusionBy);
   }
-  drop_option(options, kShardInstances);
+  drop_settings(options, kShardInstances);
   return take_offloaded_layers(options, parts);
 }
 

@@ -13,6 +13,7 @@
 #include "frameworks/launch/launch_options.h"
 #include "frameworks/launch/nemo_settings.h"
 #include "frameworks/launch/outside_settings.h"
+#include "frameworks/launch/programs.h"
 
 namespace tpsim {
 namespace {
@@ -73,10 +74,10 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
                  std::map<std::string, std::string>& keys) {
   if (has_nemo_key(setting.key)) {
     if (auto option = nemo_option(setting.key, setting.value)) {
-      if (option->name == "--num-query-groups") {
-        put_option(command.options, "--group-query-attention", "True");
+      if (option->key == "--num-query-groups") {
+        put_setting(command.options, "--group-query-attention", "True");
       }
-      put_option(command.options, option->name, option->value);
+      put_setting(command.options, option->key, option->value);
     }
     return;
   }
@@ -87,23 +88,9 @@ void add_setting(const FlatSetting& setting, LaunchCommand& command,
     if (!row->as.empty()) value = row->as;
   }
   if (name == "-") return;
-  if (name == "num-query-groups") put_option(command.options, "--group-query-attention", "True");
+  if (name == "num-query-groups") put_setting(command.options, "--group-query-attention", "True");
   keys["--" + name] = setting.key;
-  put_option(command.options, "--" + name, value);
-}
-
-// Replaces the value of the switch `fp8` by the format that NeMo 1 states in other switches
-// (fp8_e4m3, fp8_hybrid). Without the switch, formats have no effect.
-std::vector<FlatSetting> with_fp8_format(std::vector<FlatSetting> settings) {
-  for (const char* const format : {"e4m3", "hybrid"}) {
-    const std::string key = fmt::format("model.fp8_{}", format);
-    const bool is_on = setting_value(settings, key) == "true";
-    for (FlatSetting& one : settings) {
-      if (is_on && one.key == "model.fp8" && one.value == "true") one.value = format;
-    }
-    std::erase_if(settings, [&](const FlatSetting& one) { return one.key == key; });
-  }
-  return settings;
+  put_setting(command.options, "--" + name, value);
 }
 
 // Whether the key states the Python class or function that creates a section.
@@ -134,7 +121,7 @@ Result<ImportedPlan> import_model_args(const std::vector<FlatSetting>& settings,
     if (!is_argument || setting.value == "false") continue;
     const bool is_switch = setting.value == "true";
     const std::string name(key.substr(key.starts_with(kModelArgs) ? kModelArgs.size() : 0));
-    put_option(command.options, "--" + name, is_switch ? "" : setting.value);
+    put_setting(command.options, "--" + name, is_switch ? "" : setting.value);
   }
   return import_megatron(std::move(command), inputs);
 }
@@ -159,18 +146,20 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
   bool is_nemo = false;
   // A configuration that a program has printed lists all settings, like a log.
   const bool is_dump = has_key(settings, fmt::format("model.{}", kMadeBy));
+  std::vector<FlatSetting> of_today = settings;
+  apply_rules("nemo-1", of_today, *inputs.left);
   TPSIM_TRY(const std::vector<FlatSetting> whole_settings,
-            with_precision(with_lists_joined(with_fp8_format(settings))));
+            with_precision(with_lists_joined(of_today)));
   for (const FlatSetting& setting : whole_settings) {
     if (setting.value.empty() || is_of_python(setting.key)) continue;
     take_variable(setting, command);
     is_nemo |= setting.key.starts_with("trainer.") || setting.key.starts_with("train.");
     if (setting.key == "model.tokenizer.type") {
-      put_option(command.options, "--tokenizer-type", setting.value);
+      put_setting(command.options, "--tokenizer-type", setting.value);
     }
     const auto number = parse_number<std::int64_t>(setting.value);
     if (setting.key == kTuningLength && number) {
-      put_option(command.options, "--seq-length", setting.value);
+      put_setting(command.options, "--seq-length", setting.value);
       pads_to = *number;
       continue;
     }
@@ -185,10 +174,8 @@ Result<ImportedPlan> import_megatron_yaml(const std::vector<FlatSetting>& settin
     add_setting(setting, command, keys);
   }
   // Without recompute the method and number of layers have no effect.
-  if (!has_option(command.options, "--recompute-granularity")) {
-    std::erase_if(command.options, [](const LaunchOption& one) {
-      return one.name == "--recompute-method" || one.name == "--recompute-num-layers";
-    });
+  if (!has_key(command.options, "--recompute-granularity")) {
+    drop_settings(command.options, "--recompute-method --recompute-num-layers");
   }
   if (devices > 0 && nodes > 0 && devices <= 1 << 16 && nodes <= 1 << 16) {
     command.size = {nodes, devices};

@@ -106,13 +106,22 @@ void read_recompute(LaunchOptionReader& in, Plan& plan) {
     return;
   }
   const bool some = method == "block";
-  if (granularity != "full" || layers < 1 || (!some && (method != "uniform" || layers != 1))) {
+  if (granularity != "full" || layers < 1 || (!some && method != "uniform")) {
     in.fail(
-        "tpsim reads full recompute with --recompute-method uniform --recompute-num-layers 1, or "
-        "with --recompute-method block and any number of layers");
+        "tpsim reads full recompute with --recompute-method uniform or block and a number of "
+        "layers of at least 1: --recompute-num-layers 1");
   }
   const auto& chunks = plan.stage_layers;
-  const bool all = chunks.empty() || layers >= *std::max_element(chunks.begin(), chunks.end());
+  const std::int64_t most = chunks.empty() ? 0 : *std::max_element(chunks.begin(), chunks.end());
+  const bool all = layers >= most;
+  if (const std::int64_t unit = std::min(layers, most); !some && unit > 1) {
+    in.fail(
+        fmt::format("--recompute-method uniform with --recompute-num-layers {} saves the input of "
+                    "units of {} layers and recomputes a unit at once, which is not modelled",
+                    layers, unit),
+        "units of 1 layer take as long and differ in memory: --set recompute-num-layers=1, or "
+        "--set model.recompute_num_layers=1 for a YAML file");
+  }
   plan.recompute = some && !all ? Recompute::kBlocks : Recompute::kFull;
   if (plan.recompute == Recompute::kBlocks) plan.recompute_blocks = layers;
 }
@@ -172,7 +181,7 @@ void read_model(LaunchOptionReader& in, LaunchStack stack, const ModelSpec& mode
   const AttentionShape& attention = attention_shape(model);
   const bool rotary = attention.position == PositionKind::kRotary;
   for (const LaunchOption& option : wanted.all()) {
-    const std::string& name = option.name;
+    const std::string& name = option.key;
     if (option.value.empty() || !has_place(stack, name)) continue;
     if (stack == LaunchStack::kNemo && !in.has(name)) continue;  // the recipe defines it
     if (is_of_capacity(name) || is_rare_shape(name)) continue;   // compared elsewhere
@@ -283,29 +292,29 @@ std::int64_t global_batch_of(LaunchOptionReader& in, std::int64_t usual) {
 std::optional<std::int64_t> recomputed_modules(const std::vector<LaunchOption>& options,
                                                const Plan& plan) {
   if (plan.recompute != Recompute::kSelective) return std::nullopt;
-  const LaunchOption* modules = find_option(options, kRecomputeModules);
+  const LaunchOption* modules = find_setting(options, kRecomputeModules);
   return modules == nullptr ? std::nullopt : modules_in(modules->value);
 }
 
 PartValues overlap_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
   PartValues parts;
   if (!has_replicas(plan)) return parts;
-  parts[StackPart::kOverlapGradientReduction] = has_option(options, kOverlapReduction) ? 1 : 0;
+  parts[StackPart::kOverlapGradientReduction] = has_key(options, kOverlapReduction) ? 1 : 0;
   if (plan.zero > 0)
-    parts[StackPart::kOverlapParameterGather] = has_option(options, kOverlapGather) ? 1 : 0;
+    parts[StackPart::kOverlapParameterGather] = has_key(options, kOverlapGather) ? 1 : 0;
   return parts;
 }
 
 PartValues context_parts(const std::vector<LaunchOption>& options, const Plan& plan) {
   if (plan.degrees.cp == 1) return {};
-  const LaunchOption* said = find_option(options, kCpCommType);
+  const LaunchOption* said = find_setting(options, kCpCommType);
   const std::string word = exchange_of(said == nullptr ? std::nullopt : std::optional(said->value));
   const PartRow& row = row_of(StackPart::kCpCommType);
   return {{row.part, parse_value(row, word).value()}};
 }
 
 bool runs_flash(const std::vector<LaunchOption>& options) {
-  if (has_option(options, "--deepspeed")) return has_option(options, "--use-flash-attn");
+  if (has_key(options, "--deepspeed")) return has_key(options, "--use-flash-attn");
   LaunchOptionReader in(options);
   return attention_of(in) == AttentionKind::kFlash;
 }

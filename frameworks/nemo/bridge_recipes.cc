@@ -16,40 +16,14 @@
 #include "frameworks/launch/environment_parts.h"
 #include "frameworks/launch/launch_command.h"
 #include "frameworks/launch/nemo_settings.h"
+#include "frameworks/launch/programs.h"
 #include "frameworks/nemo/nemo_run.h"
 
 namespace tpsim {
 namespace {
 
-// Adds the settings that Megatron-Bridge sets for every MoE model loaded from Hugging Face, unless
-// the recipe sets them. Source: models/*/*_bridge.py of Megatron-Bridge 067f987.
-void add_hub_experts(std::vector<FlatSetting>& settings) {
-  constexpr std::pair<const char*, const char*> kSet[] = {
-      {"model.moe_token_dispatcher_type", "alltoall"},
-      {"model.moe_grouped_gemm", "true"},
-      {"model.moe_permute_fusion", "true"},
-  };
-  for (const auto& [key, value] : kSet) {
-    if (!has_key(settings, key)) settings.push_back({key, value, 0});
-  }
-}
-
-// Converts a PyTorch dtype such as "torch.bfloat16" to the name in Megatron's options.
-std::string dtype_word(const std::string& value) {
-  constexpr std::pair<std::string_view, std::string_view> kDtypes[] = {
-      {"torch.bfloat16", "bf16"},
-      {"torch.float32", "fp32"},
-      {"torch.float16", "fp16"},
-      {"torch.uint8", "fp8"},
-      {"torch.float8_e4m3fn", "fp8"}};
-  for (const auto& [torch, word] : kDtypes) {
-    if (value == torch) return std::string(word);
-  }
-  return value;
-}
-
 // Removes settings that make a step cheaper and are not modelled. Returns notes that list them.
-std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
+std::vector<std::string> take_savings(std::vector<FlatSetting>& settings, LeftSettings& left) {
   std::vector<std::string> savings, notes;
   std::erase_if(settings, [&](const FlatSetting& one) {
     if (!matches_any(one.key, fact_names("bridge", "savings"))) return false;
@@ -57,66 +31,8 @@ std::vector<std::string> take_savings(std::vector<FlatSetting>& settings) {
     return true;
   });
   if (!savings.empty()) notes.push_back(unmodelled_savings_note(savings));
-  const bool keeps_ends = is_on(settings, "mixed_precision.first_last_layers_bf16") ||
-                          is_on(settings, "model.first_last_layers_bf16");
-  std::erase_if(settings, [](const FlatSetting& one) {
-    return matches_any(one.key,
-                       "mixed_precision.first_last_layers_bf16 model.first_last_layers_bf16 "
-                       "mixed_precision.num_layers_at_* model.num_layers_at_*");
-  });
-  const bool keeps_predictions = is_on(settings, "model.keep_mtp_spec_in_bf16");
-  std::erase_if(settings,
-                [](const FlatSetting& one) { return one.key == "model.keep_mtp_spec_in_bf16"; });
-  const auto erased = std::erase_if(
-      settings, [](const FlatSetting& one) { return one.key.starts_with("model.quant_recipe"); });
-  if (erased > 0) {
-    notes.emplace_back(
-        "model.quant_recipe sets other number formats for some linear layers; these layers are "
-        "predicted in the format of the other linear layers");
-  }
-  const bool is_narrow =
-      has_key(settings, "mixed_precision.fp8") || has_key(settings, "mixed_precision.fp4");
-  if (keeps_predictions && is_narrow) {
-    notes.emplace_back(
-        "the recipe keeps multi-token prediction layers in 16 bits; they are predicted in the "
-        "format of the other layers");
-  }
-  const std::string backend = setting_value(settings, "model.dsa_kernel_backend", "none");
-  if (backend != "none") {
-    notes.push_back(
-        fmt::format("sparse attention is predicted from its bytes and FLOPs, whatever "
-                    "dsa_kernel_backend is ({})",
-                    backend));
-  }
-  std::erase_if(settings,
-                [](const FlatSetting& one) { return one.key == "model.dsa_kernel_backend"; });
-  if (keeps_ends) {
-    notes.emplace_back(
-        "the recipe keeps the first and last block in 16 bits; they are predicted in the format of "
-        "the other blocks");
-  }
+  for (std::string& note : apply_rules("bridge", settings, left)) notes.push_back(std::move(note));
   return notes;
-}
-
-// Replaces model.moe_a2a_overlap by its synonym, which the reader reads. Removes settings without
-// effect: offload settings while offload is off, and main_grads_dtype bf16 if gradients are reduced
-// in bf16 anyway.
-void settle_dependent(std::vector<FlatSetting>& settings) {
-  constexpr std::string_view kExpertOverlap = "comm_overlap.overlap_moe_expert_parallel_comm";
-  if (is_on(settings, "model.moe_a2a_overlap")) {
-    std::erase_if(settings, [&](const FlatSetting& one) { return one.key == kExpertOverlap; });
-    settings.push_back({std::string(kExpertOverlap), "true", 0});
-  }
-  const bool sums_in_16_bits = !is_on(settings, "ddp.grad_reduce_in_fp32");
-  const bool offloads = is_on(settings, "model.cpu_offloading");
-  const bool offloads_parts = is_on(settings, "model.fine_grained_activation_offloading");
-  std::erase_if(settings, [&](const FlatSetting& one) {
-    const bool is_sum = one.key == "optimizer.main_grads_dtype" && one.value == "bf16";
-    const bool is_offload = one.key.starts_with("model.cpu_offloading_") && !offloads;
-    const bool is_part = one.key.starts_with("model.offload_modules") && !offloads_parts;
-    return one.key == "model.moe_a2a_overlap" || (is_sum && sums_in_16_bits) || is_offload ||
-           is_part;
-  });
 }
 
 // Renames model.cuda_graph_modules of newer versions to model.cuda_graph_scope.
@@ -147,7 +63,8 @@ enum class ModelSource : std::uint8_t { kSettings, kHub, kPattern };
 
 // Returns the settings that the recipe states. Skips empty settings, and unknown settings that have
 // the default of their class.
-std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSource source) {
+std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSource source,
+                                         LeftSettings& left) {
   const bool is_hub = source == ModelSource::kHub, is_whole = source == ModelSource::kSettings;
   std::vector<FlatSetting> settings;
   for (const FlatSetting& one : recipe.settings) {
@@ -161,14 +78,15 @@ std::vector<FlatSetting> stated_settings(const ResolvedRecipe& recipe, ModelSour
       const bool is_read = has_nemo_key(one.key) || (is_whole && one.key.starts_with("model."));
       if (is_bridges || is_newer || !is_read) continue;
     }
-    settings.push_back({one.key, dtype_word(one.value), one.line});
+    const ProgramSetting* const dtype = fact_row("torch-dtypes", one.value);
+    settings.push_back(
+        {one.key, dtype == nullptr ? one.value : std::string(dtype->becomes), one.line});
   }
   if (source == ModelSource::kPattern) {  // hybrid_model() has read these
-    std::erase_if(settings, [](const FlatSetting& one) { return is_of_shape(one.key); });
+    drop_settings(settings, fact_names("bridge", "shape"));
   }
   take_empty_lists(settings);
-  add_comm_overlap(settings);
-  settle_dependent(settings);
+  apply_rules("bridge-dependent", settings, left);
   rename_newer(settings);
   std::erase_if(settings, [](const FlatSetting& one) {
     return one.key.ends_with(kMadeBy) && !one.key.starts_with("peft.");
@@ -316,8 +234,9 @@ Result<ImportedPlan> import_bridge_recipe(ResolvedRecipe recipe, const LaunchFil
   const ModelSource source = is_hybrid ? ModelSource::kPattern
                              : model   ? ModelSource::kHub
                                        : ModelSource::kSettings;
-  NemoRun run{file, stated_settings(recipe, source)};
-  for (std::string& note : take_savings(run.settings)) notes.push_back(std::move(note));
+  NemoRun run{file, stated_settings(recipe, source, *inputs.left)};
+  for (std::string& note : take_savings(run.settings, *inputs.left))
+    notes.push_back(std::move(note));
   run.is_whole = true;
   run.command.size = size_of_recipe(recipe);
   if (run.command.size.gpus_per_node == 0) run.command.size = {0, 0};
@@ -334,10 +253,10 @@ Result<ImportedPlan> import_bridge_recipe(ResolvedRecipe recipe, const LaunchFil
     plan.tokenizer = std::move(tokenizer);
     return plan;
   }
-  std::erase_if(run.settings, [](const FlatSetting& one) {
-    return one.key == "trainer.num_nodes" || one.key == "trainer.devices";
-  });
-  if (source == ModelSource::kHub && has_experts(*model)) add_hub_experts(run.settings);
+  drop_settings(run.settings, "trainer.num_nodes trainer.devices");
+  if (source == ModelSource::kHub && has_experts(*model)) {
+    apply_rules("bridge-experts", run.settings, *inputs.left);
+  }
   ImportedPlan result;
   result.stack = "nemo";
   result.model = *std::move(model);

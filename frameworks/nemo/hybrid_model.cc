@@ -10,6 +10,7 @@
 #include "core/model/model_json.h"
 #include "core/software/launched_models.h"
 #include "frameworks/launch/megatron_options.h"
+#include "frameworks/launch/programs.h"
 #include "frameworks/nemo/nemo_run.h"
 
 namespace tpsim {
@@ -47,22 +48,6 @@ Result<MlpKind> activation_of(const Settings& settings) {
   return bad_input(fmt::format("tpsim cannot read a hybrid model with the activation {}", name));
 }
 
-std::string expert_keys(const Settings& settings) {
-  const std::string score = text_of_setting(settings, "moe_router_score_function");
-  const std::string scaling = text_of_setting(settings, "moe_router_topk_scaling_factor");
-  const double factor = scaling.empty() ? 1 : parse_number<double>(scaling).value_or(1);
-  return fmt::format(
-      R"(, "n_routed_experts": {}, "num_experts_per_tok": {}, "moe_intermediate_size": {},
- "n_shared_experts": 1, "moe_shared_expert_intermediate_size": {}, "moe_latent_size": {},
- "n_group": {}, "topk_group": {}, "routed_scaling_factor": {}, "norm_topk_prob": {})",
-      count_of(settings, "num_moe_experts", 0), count_of(settings, "moe_router_topk", 1),
-      count_of(settings, "moe_ffn_hidden_size", count_of(settings, "ffn_hidden_size", 0)),
-      count_of(settings, "moe_shared_expert_intermediate_size", 0),
-      count_of(settings, "moe_latent_size", 0), count_of(settings, "moe_router_num_groups", 1),
-      count_of(settings, "moe_router_group_topk", 1), factor,
-      score == "sigmoid" ? "true" : "false");
-}
-
 }  // namespace
 
 std::string hybrid_pattern(const Settings& settings) {
@@ -88,24 +73,12 @@ Result<ModelSpec> hybrid_model(const Settings& settings, std::int64_t vocab) {
                      "", "tpsim reads the layer letters M, E, * and -");
   }
   TPSIM_TRY(const MlpKind activation, activation_of(settings));
-  const bool has_experts = pattern.find('E') != std::string::npos;
-  const std::string json = fmt::format(
-      R"({{"model_type": "nemotron_h", "hidden_size": {}, "num_attention_heads": {},
- "num_key_value_heads": {}, "attention_head_dim": {}, "intermediate_size": {}, "vocab_size": {},
- "num_hidden_layers": {}, "hybrid_override_pattern": "{}", "mamba_num_heads": {},
- "mamba_head_dim": {}, "n_groups": {}, "ssm_state_size": {}, "chunk_size": {},
- "mlp_hidden_act": "relu2", "tie_word_embeddings": {}, "max_position_embeddings": {},
- "num_nextn_predict_layers": {}{}}})",
-      hidden, heads, count_of(settings, "num_query_groups", heads),
-      count_of(settings, "kv_channels", hidden / heads),
-      count_of(settings, "ffn_hidden_size", 4 * hidden), vocab, pattern.size(), pattern,
-      count_of(settings, "mamba_num_heads", 2 * hidden / head_dim), head_dim,
-      count_of(settings, "mamba_num_groups", 8), count_of(settings, "mamba_state_dim", 128),
-      count_of(settings, "mamba_chunk_size", 128),
-      text_of_setting(settings, "share_embeddings_and_output_weights") == "true" ? "true" : "false",
-      count_of(settings, "seq_length", 8192), predictions,
-      has_experts ? expert_keys(settings) : "");
-  TPSIM_TRY(ModelSpec model, parse_model(json, "the recipe's model"));
+  Settings sizes = settings;
+  put_settings({{"layers", std::to_string(pattern.size())},
+                {"pattern", pattern},
+                {"vocab", std::to_string(vocab)}},
+               sizes);
+  TPSIM_TRY(ModelSpec model, model_by_rules("nemo-hybrid", sizes, "the recipe's model"));
   model.name.clear();
   model.mlp = activation;
   model.ends.prediction_shared =

@@ -64,7 +64,7 @@ void take_from_recipes(std::vector<FlatSetting>& settings, ImportedPlan& result)
 
 // Removes the model's multi-token prediction layers if the file sets their number to 0.
 void take_predictions(const std::vector<LaunchOption>& options, ModelSpec& model) {
-  if (option_value(options, "--mtp-num-layers") == "0") model.ends.prediction_layers = 0;
+  if (setting_value(options, "--mtp-num-layers") == "0") model.ends.prediction_layers = 0;
 }
 
 // Sets the sequence, dropout and expert capacity of the model to the values that the file states.
@@ -73,11 +73,11 @@ void take_stated_choices(const std::vector<LaunchOption>& options, bool keeps_se
   ModelSpec chosen = model;
   take_run_choices(options, keeps_seq, chosen);
   model.seq = chosen.seq;
-  if (has_option(options, "--attention-dropout")) {
+  if (has_key(options, "--attention-dropout")) {
     model.attention_dropout = chosen.attention_dropout;
   }
-  if (has_option(options, "--hidden-dropout")) model.hidden_dropout = chosen.hidden_dropout;
-  if (has_option(options, "--moe-expert-capacity-factor")) {
+  if (has_key(options, "--hidden-dropout")) model.hidden_dropout = chosen.hidden_dropout;
+  if (has_key(options, "--moe-expert-capacity-factor")) {
     model.experts.dropless = chosen.experts.dropless;
     model.experts.capacity_factor = chosen.experts.capacity_factor;
   }

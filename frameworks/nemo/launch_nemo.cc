@@ -73,12 +73,12 @@ std::optional<LaunchOption> option_of(std::string_view name, std::string_view va
   if (is_known) return std::nullopt;
   if (matches_any(name, kReadDtypes)) {
     LaunchOption dtype{"--" + std::string(name.substr(name.find('.') + 1)), std::string(value)};
-    std::replace(dtype.name.begin(), dtype.name.end(), '_', '-');
+    std::replace(dtype.key.begin(), dtype.key.end(), '_', '-');
     return dtype;
   }
   LaunchOption outside{std::string(name), std::string(value)};
   if (is_set_aside(LaunchStack::kNemo, outside)) return outside;
-  ask_for_key(outside.name, where, left);
+  ask_for_key(outside.key, where, left);
   return std::nullopt;
 }
 
@@ -86,15 +86,15 @@ std::optional<LaunchOption> option_of(std::string_view name, std::string_view va
 // added only once.
 void add_once(std::optional<LaunchOption> option, std::vector<LaunchOption>& options) {
   if (!option) return;
-  const auto is_it = [&](const NemoKey& row) { return row.option == option->name; };
+  const auto is_it = [&](const NemoKey& row) { return row.option == option->key; };
   const bool in_two = std::count_if(nemo_keys().begin(), nemo_keys().end(), is_it) > 1;
-  if (!in_two || !has_option(options, option->name)) options.push_back(*std::move(option));
+  if (!in_two || !has_key(options, option->key)) options.push_back(*std::move(option));
 }
 
 // Converts layers such as "([0]*1+[1]*2)" to a YAML list, because Megatron-Bridge does not evaluate
 // expressions.
 std::string layers_text(const LaunchOption& option, const std::vector<LaunchOption>& all) {
-  const auto flags = expert_layers(option, option_number(all, "--num-layers"));
+  const auto flags = expert_layers(option, setting_number(all, "--num-layers"));
   if (!flags.ok()) return option.value;
   std::string text;
   for (const bool flag : *flags)
@@ -126,10 +126,10 @@ std::string nemo_yaml(const LaunchOptions& megatron, const std::vector<FlatSetti
     std::string lines;
     for (const LaunchOption& option : megatron.all()) {
       for (const NemoKey& row : nemo_keys()) {
-        if (option.name != row.option || section != row.section) continue;
+        if (option.key != row.option || section != row.section) continue;
         std::string value = option.value.empty() ? row.when_set : option.value;
-        if (option.name == "--moe-layer-freq") value = layers_text(option, megatron.all());
-        if (takes_words(option.name)) {
+        if (option.key == "--moe-layer-freq") value = layers_text(option, megatron.all());
+        if (takes_words(option.key)) {
           value = fmt::format("[{}]", fmt::join(words_in(value), ", "));
         }
         const bool plain = value.find_first_of("|*") == std::string::npos;

@@ -37,8 +37,8 @@ std::string word(bool value) { return value ? "true" : "false"; }
 
 // Returns an option of special_options() as a setting of the provider.
 FlatSetting provider_setting(const LaunchOption& option, const ModelSpec& model) {
-  if (option.name == "--apply-layernorm-1p") return {"layernorm_zero_centered_gamma", "true", 0};
-  std::string key = option.name.substr(2);
+  if (option.key == "--apply-layernorm-1p") return {"layernorm_zero_centered_gamma", "true", 0};
+  std::string key = option.key.substr(2);
   std::replace(key.begin(), key.end(), '-', '_');
   if (option.value.find('[') == std::string::npos) {
     return {std::move(key), option.value.empty() ? "true" : option.value, 0};
@@ -74,7 +74,7 @@ Settings layer_settings(const ModelSpec& model) {
   if (window > 0) out.push_back({"window_size", fmt::format("[{}, 0]", window - 1), 0});
   const LaunchOptions special = special_options(model);
   for (const LaunchOption& one : special.all()) {
-    if (one.name != "--quick-geglu") out.push_back(provider_setting(one, model));
+    if (one.key != "--quick-geglu") out.push_back(provider_setting(one, model));
   }
   return out;
 }
@@ -94,7 +94,7 @@ Settings kernel_settings(const ModelSpec& model, const std::vector<LaunchOption>
        {Kernel{"apply_rope_fusion", "--no-rope-fusion", rotary},
         Kernel{"bias_activation_fusion", "--no-bias-swiglu-fusion", is_gated(model.mlp) || gelu},
         Kernel{"bias_dropout_fusion", "--no-bias-dropout-fusion", true}}) {
-    const bool is_on = one.exists && !has_option(options, one.switched_off_by);
+    const bool is_on = one.exists && !has_key(options, one.switched_off_by);
     if (is_on) out.push_back({one.key, "true", 0});
   }
   return out;

@@ -26,9 +26,6 @@ struct NemoRun {
 // before.
 Result<ImportedPlan> plan_of_run(NemoRun run, const ImportInputs& inputs, ImportedPlan result);
 
-// Adds the overlaps that a comm_overlap section enables by default: gradient reduction, parameter
-// all-gather and, with virtual stages, transfers between stages.
-void add_comm_overlap(std::vector<FlatSetting>& settings);
 // Returns an error unless the recipe's model class is a decoder-only transformer or a hybrid.
 Status check_decoder(const std::vector<FlatSetting>& settings);
 // Returns the letters that state the layers of a hybrid model; empty for other models.

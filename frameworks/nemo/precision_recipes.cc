@@ -79,11 +79,11 @@ std::string quantized_fields(const Plan& plan, const LaunchOptions& megatron,
   if (recipe.empty()) return "";
   if (recipe == "nvfp4") {
     return fmt::format("  fp4: {}\n  fp4_recipe: nvfp4\n",
-                       option_value(megatron.all(), "--fp4-format"));
+                       setting_value(megatron.all(), "--fp4-format"));
   }
   std::string text =
       fmt::format("  fp8: {}\n  fp8_recipe: {}\n  fp8_param_gather: {}\n",
-                  option_value(megatron.all(), "--fp8-format"), recipe, plan.fp8_param_gather);
+                  setting_value(megatron.all(), "--fp8-format"), recipe, plan.fp8_param_gather);
   if (recipe == "delayed") text += "  fp8_amax_history_len: 1024\n  fp8_amax_compute_algo: max\n";
   if (recipe == "mxfp8" && plan.fp8_param_gather) {  // required by ConfigContainer.validate()
     text += "  reuse_grad_buf_for_mxfp8_param_ag: true\n";
@@ -128,16 +128,14 @@ Result<std::vector<FlatSetting>> with_precision(std::vector<FlatSetting> setting
     }
   }
   // A later mixed_precision setting overrides earlier settings with the same key, in any section.
-  for (FlatSetting& one : chosen) {
-    put_setting(std::move(one), rest);
-  }
+  put_settings(std::move(chosen), rest);
   return rest;
 }
 
 Result<NemoPrecision> nemo_precision(const Plan& plan, const LaunchOptions& megatron) {
   NemoPrecision result;
   for (const LaunchOption& option : megatron.all()) {
-    if (!matches_any(option.name, kSetByRecipe)) result.others.add(option.name, option.value);
+    if (!matches_any(option.key, kSetByRecipe)) result.others.add(option.key, option.value);
   }
   if (plan.dtype == DType::kFloat32) {
     result.yaml = "mixed_precision: null\n";
@@ -150,7 +148,7 @@ Result<NemoPrecision> nemo_precision(const Plan& plan, const LaunchOptions& mega
         "it reduces gradients in fp32 or in the dtype of the weights");
   }
   const std::string recipe =
-      option_value(megatron.all(), "--fp8-recipe") + option_value(megatron.all(), "--fp4-recipe");
+      setting_value(megatron.all(), "--fp8-recipe") + setting_value(megatron.all(), "--fp4-recipe");
   for (const PrecisionRecipe& row : kPrecisions) {
     if (row.recipe != recipe || row.name == "with_fp8_mixed") continue;
     const bool is_named = !row.differs && row.gathers == plan.fp8_param_gather &&

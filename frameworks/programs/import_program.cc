@@ -15,8 +15,6 @@
 namespace tpsim {
 namespace {
 
-constexpr int kFromSources = -1;  // instead of a line: a default in the program's sources
-
 std::string plain_key(std::string_view key) {
   std::string plain(key);
   std::replace(plain.begin(), plain.end(), '-', '_');
@@ -63,6 +61,11 @@ void put_row(const TrainingProgram& program, const ProgramSetting& row, std::str
   const std::string name = reader_name(program, name_of_row(row, key));
   if (name.empty()) return;
   std::string text = row.as.empty() ? value : std::string(row.as);
+  if (row.becomes.size() > 1 && name.back() == '*') {  // gathers the elements of a list
+    const std::string list = name.substr(0, name.size() - 1);
+    const std::string* const others = out.find(list);
+    return out.put(list, others == nullptr ? text : *others + " " + text);
+  }
   const std::string* before = name == "@length" ? out.find(name) : nullptr;
   if (before != nullptr) {
     const std::int64_t sum = out.number(name, 0);
@@ -174,12 +177,7 @@ void put_given(const ImportInputs& inputs, ProgramSettings& settings) {
   for (const auto& [name, value] : inputs.given) {
     const std::string plain = name.substr(std::min(name.find_first_not_of('-'), name.size()));
     const bool is_known = settings.has(plain) || plain.find('-') != std::string::npos;
-    if (!is_known) continue;
-    if (value == "null") {
-      settings.erase(plain);
-    } else {
-      settings.put(plain, value);
-    }
+    if (is_known) value == "null" ? settings.erase(plain) : settings.put(plain, value);
   }
 }
 
@@ -194,13 +192,23 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
     const std::string value = one.value == "true"    ? "True"
                               : one.value == "false" ? "False"
                                                      : one.value;
-    put_option(command.options, name, value);
+    put_setting(command.options, name, value);
   }
   use_todays_names(command);
   command.is_log = false;
   const bool states_itself =
-      has_option(command.options, "--num-layers") && has_option(command.options, "--hidden-size");
+      has_key(command.options, "--num-layers") && has_key(command.options, "--hidden-size");
+  const bool is_given = inputs.model.has_value();
   name_model(settings, states_itself, inputs, settings.open);
+  std::vector<std::string> differences;
+  const auto stated = inputs.model && !is_given
+                          ? stated_model(command.options, *inputs.model, differences)
+                          : std::nullopt;
+  if (stated) {
+    settings.note(fmt::format("the file names {}, but states other sizes, which are predicted: {}",
+                              inputs.model->name, fmt::join(differences, ", ")));
+    inputs.model = stated;
+  }
   const std::int64_t gpus = settings.gpus();
   const std::int64_t per_node = settings.number("@gpus-per-node", gpus);
   if (gpus > 0 && per_node > 0 && gpus % per_node == 0) {
@@ -211,10 +219,10 @@ Result<ImportedPlan> as_megatron(ProgramSettings& settings, const LaunchCommand*
     settings.open.ask(kHowManyGpus);
   }
   if (by != nullptr) command.environment = by->environment;
-  const auto put = [&](const char* name, const std::string* stated, std::int64_t asked) {
-    if (stated != nullptr) put_option(command.options, name, *stated);
-    if (asked > 0 && !has_option(command.options, name)) {
-      put_option(command.options, name, std::to_string(asked));
+  const auto put = [&](const char* name, const std::string* text, std::int64_t asked) {
+    if (text != nullptr) put_setting(command.options, name, *text);
+    if (asked > 0 && !has_key(command.options, name)) {
+      put_setting(command.options, name, std::to_string(asked));
     }
   };
   put("--seq-length", settings.find("@length"), 0);
@@ -230,11 +238,9 @@ Result<ImportedPlan> as_trainer(ProgramSettings& settings, const LaunchCommand* 
   if (const std::string* name = settings.find("@model")) {
     own.push_back({"model_name_or_path", model_name(*name), 0});
   }
-  if (const std::string* length = settings.find("@length")) {
-    own.push_back({"max_length", *length, 0});
-  }
-  if (const std::string* micro = settings.find("@micro-batch")) {
-    own.push_back({"per_device_train_batch_size", *micro, 0});
+  for (const auto& [name, theirs] : {std::pair{"@length", "max_length"},
+                                     std::pair{"@micro-batch", "per_device_train_batch_size"}}) {
+    if (const std::string* said = settings.find(name)) own.push_back({theirs, *said, 0});
   }
   if (!inputs.model) inputs.model = settings.model;
   if (inputs.gpus == 0) inputs.gpus = settings.gpus();
@@ -301,11 +307,10 @@ Status add_own_defaults(const TrainingProgram& program, const ImportInputs& inpu
     path.resize(path.find_last_of('/') + 1);
     path += name + (name.ends_with(".yaml") ? "" : ".yaml");
   }
-  const auto text = text_of_named(path, inputs);
-  if (!text) return Ok{};
-  TPSIM_TRY(std::vector<FlatSetting> all, flat_settings({path, *text, path}));
+  if (!text_of_named(path, inputs)) return Ok{};
+  TPSIM_TRY(std::vector<FlatSetting> all, named_settings(path, "", inputs));
   for (FlatSetting& one : all) one.line = kFromSources;
-  for (FlatSetting& one : settings) put_setting(std::move(one), all);
+  put_settings(std::exchange(settings, {}), all);
   settings = std::move(all);
   out.note(fmt::format("settings that the file omits have the values of {} in its sources", path));
   return Ok{};
@@ -317,17 +322,11 @@ Status read_named(std::vector<FlatSetting>& settings, const LaunchCommand& comma
                   const LaunchFile& file, const ImportInputs& inputs) {
   std::vector<FlatSetting> all;
   for (const std::string& marked : command.configs) {
-    const std::string name = without_marks(marked);
-    auto text = text_of_named(name, inputs);
-    if (!text) return not_there(name, path_of(file));
-    TPSIM_TRY(const std::vector<FlatSetting> more, flat_settings({name, *std::move(text)}));
-    for (const FlatSetting& one : more) {
-      put_setting(one, all);
-    }
+    TPSIM_TRY(std::vector<FlatSetting> more,
+              named_settings(without_marks(marked), path_of(file), inputs));
+    put_settings(std::move(more), all);
   }
-  for (FlatSetting& one : settings) {
-    put_setting(std::move(one), all);
-  }
+  put_settings(std::exchange(settings, {}), all);
   settings = std::move(all);
   return Ok{};
 }
@@ -339,6 +338,7 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
                                     const LaunchFile& file, const ImportInputs& inputs) {
   ProgramSettings out;
   out.gpus_asked = inputs.gpus;
+  out.file = path_of(file);
   if (command != nullptr) {
     out.program = command->program;
     if (command->size.nodes > 0) {
@@ -369,6 +369,7 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
   translate(program, settings, file, out, *inputs.left);
   add_defaults(program, out);
   if (program.derive != nullptr) program.derive(out, *inputs.left);
+  run_rules(program.rules, out, *inputs.left);
   if (out.error) return *out.error;
   put_given(inputs, out);
   Result<ImportedPlan> read = read_settings(program, out, command, file, inputs);
@@ -383,7 +384,10 @@ Result<ImportedPlan> import_program(const TrainingProgram& program,
       broken_rule(Launcher::kMegatron, RuleScope::kModel, read->model, read->plan) != nullptr) {
     read->stack = "nemo";
   }
-  if (program.finish != nullptr) program.finish(out, *read);
+  if (const std::string* const place = out.find("@norm-place")) {
+    TPSIM_TRY(const std::size_t found, choose("norm place", *place, kEnumNames<NormPlace>));
+    read->model.norm_place = static_cast<NormPlace>(found);
+  }
   for (const std::string& name : out.outside) add_outside(name, read->outside);
   if (!program.note.empty()) {
     read->notes.insert(read->notes.begin(), fmt::format("{}: {}", program.name, program.note));

@@ -11,39 +11,6 @@
 namespace tpsim {
 namespace {
 
-constexpr int kDeepest = 8;
-constexpr int kFromPreset = -1;  // marks settings from a preset, instead of a line number
-
-void put_over(const std::vector<FlatSetting>& more, std::vector<FlatSetting>& settings) {
-  for (const FlatSetting& one : more) {
-    put_setting(one, settings);
-  }
-}
-
-// Reads a preset and the presets that it extends. Returns false if a file is missing.
-Result<bool> read_preset(const std::string& path, const ImportInputs& inputs, int depth,
-                         std::vector<FlatSetting>& settings) {
-  const auto text = text_of_named(path, inputs);
-  if (!text || depth > kDeepest) return false;
-  TPSIM_TRY(std::vector<FlatSetting> own, flat_settings({path, *text, path}));
-  std::vector<FlatSetting> plain;
-  for (FlatSetting& one : own) {
-    const bool extends = one.key.starts_with("extends.") || one.key.starts_with("includes.") ||
-                         one.key == "extends" || one.key == "includes" || one.key == "bases";
-    if (!extends) {
-      one.line = kFromPreset;
-      plain.push_back(std::move(one));
-      continue;
-    }
-    const std::string folder = path.substr(0, path.find_last_of('/') + 1);
-    TPSIM_TRY(const bool is_there,
-              read_preset(plain_path(folder + one.value), inputs, depth + 1, settings));
-    static_cast<void>(is_there);
-  }
-  put_over(plain, settings);
-  return true;
-}
-
 std::string module_prefix(const std::vector<FlatSetting>& settings) {
   constexpr std::string_view kEnd = ".framework";
   for (const FlatSetting& one : settings) {
@@ -66,19 +33,6 @@ std::string stem_of(std::string name) {
 
 }  // namespace
 
-// Sets values that follow from several settings. If a preset states layers and hidden size, these
-// define the model, and its name is not used.
-void derive_primus(ProgramSettings& settings, LeftSettings&) {
-  if (settings.is("@no-transposes", "true")) {
-    settings.note("no_fp8_weight_transpose_cache is not modelled: memory is an upper bound");
-  }
-  if (settings.has("num-layers") && settings.has("hidden-size")) settings.erase("@model");
-  const std::int64_t groups = settings.number("num-query-groups", 0);
-  if (groups > 0 && !settings.has("group-query-attention")) {
-    settings.put("group-query-attention", "true");
-  }
-}
-
 Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings, const LaunchFile&,
                                                const ImportInputs& inputs, ProgramSettings& out) {
   const std::string module = module_prefix(settings);
@@ -88,13 +42,19 @@ Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings
     const std::string name = setting_value(settings, module + key);
     if (name.empty()) continue;
     const std::string path = fmt::format("primus/configs/{}/{}/{}", kind, framework, name);
-    TPSIM_TRY(const bool is_there, read_preset(path, inputs, 0, all));
-    if (is_there) continue;
+    if (text_of_named(path, inputs)) {
+      TPSIM_TRY(std::vector<FlatSetting> preset, named_settings(path, "", inputs));
+      TPSIM_TRY_STATUS(put_over_bases("extends extends.* includes includes.* bases", false, path,
+                                      inputs, preset));
+      put_settings(std::move(preset), all);
+      continue;
+    }
     out.note(fmt::format("the file names the preset {}, which was not found: {}", path,
                          key == std::string_view("model")
                              ? "the catalogue's model of this name is predicted"
                              : "the defaults of Primus in 2026 are assumed"));
   }
+  for (FlatSetting& one : all) one.line = kFromSources;
   const std::string model = stem_of(setting_value(settings, module + "model"));
   if (!model.empty()) out.put("@model", model);
   const std::string overrides = module + "overrides.";
@@ -114,7 +74,7 @@ Result<std::vector<FlatSetting>> expand_primus(std::vector<FlatSetting> settings
     out.outside.push_back(one.key);
     return true;
   });
-  put_over(own, all);
+  put_settings(std::move(own), all);
   return all;
 }
 

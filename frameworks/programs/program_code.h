@@ -10,25 +10,6 @@ ExpandProgram expand_primus;
 ExpandProgram expand_tune;
 ExpandProgram expand_flagscale;
 ExpandProgram expand_aws;
-ExpandProgram expand_chat;
-DeriveProgram derive_verl_fsdp;
-DeriveProgram derive_verl_megatron;
-DeriveProgram derive_verl_sft;
-DeriveProgram derive_swift;
-DeriveProgram derive_swift_megatron;
-DeriveProgram derive_openrlhf;
-DeriveProgram derive_slime;
-DeriveProgram derive_primus;
-DeriveProgram derive_neox;
-DeriveProgram derive_tune;
-DeriveProgram derive_mlperf;
-DeriveProgram derive_factory;
 DeriveProgram derive_titan;
-DeriveProgram derive_flagscale;
-DeriveProgram derive_chat;
-DeriveProgram derive_automodel;
-DeriveProgram derive_litgpt;
-DeriveProgram derive_nemo_rl;
-FinishProgram finish_neox;
 
 }  // namespace tpsim

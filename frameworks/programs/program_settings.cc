@@ -129,30 +129,6 @@ std::int64_t ProgramSettings::replicas() {
   return std::max<std::int64_t>(gpus() / std::max<std::int64_t>(1, ranks), gpus() > 0 ? 1 : 0);
 }
 
-void ProgramSettings::note_longest() {
-  note(
-      fmt::format("every sequence is predicted as {} tokens, the maximum length: shorter samples "
-                  "take less time and memory, so both are upper bounds",
-                  *find("@length")));
-}
-
-void ProgramSettings::double_pairs(std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) put(name, 2 * number(name, 1));
-  note(
-      "a sample is a pair of sequences, so batch sizes are doubled; the forward pass of the "
-      "reference model is not predicted");
-}
-
-void ProgramSettings::put_micro_batch_of(std::int64_t tokens) {
-  const std::int64_t length = number("@length", 0);
-  const std::int64_t of_rank = number("@global-batch", 0) / std::max<std::int64_t>(1, replicas());
-  if (length < 1) return;
-  std::int64_t micro = std::max<std::int64_t>(1, tokens / length);
-  micro = std::min(micro, std::max<std::int64_t>(1, of_rank));
-  while (micro > 1 && of_rank % micro != 0) --micro;
-  put("@micro-batch", micro);
-}
-
 const TrainingProgram* program_of(const LaunchCommand& command) {
   const std::string module = module_of(command.program);
   const std::vector<FlatSetting> settings = settings_of_words(command.words);

@@ -9,34 +9,14 @@
 namespace tpsim {
 namespace {
 
-using Code = std::variant<ExpandProgram*, DeriveProgram*, FinishProgram*>;
+using Code = std::variant<ExpandProgram*, DeriveProgram*>;
 
 const std::map<std::string_view, Code>& code_by_name() {
-  static const std::map<std::string_view, Code> kCode = {
-      {"expand_primus", expand_primus},
-      {"expand_tune", expand_tune},
-      {"expand_flagscale", expand_flagscale},
-      {"expand_aws", expand_aws},
-      {"expand_chat", expand_chat},
-      {"derive_verl_fsdp", derive_verl_fsdp},
-      {"derive_verl_megatron", derive_verl_megatron},
-      {"derive_verl_sft", derive_verl_sft},
-      {"derive_swift", derive_swift},
-      {"derive_swift_megatron", derive_swift_megatron},
-      {"derive_openrlhf", derive_openrlhf},
-      {"derive_slime", derive_slime},
-      {"derive_primus", derive_primus},
-      {"derive_neox", derive_neox},
-      {"derive_tune", derive_tune},
-      {"derive_mlperf", derive_mlperf},
-      {"derive_factory", derive_factory},
-      {"derive_titan", derive_titan},
-      {"derive_flagscale", derive_flagscale},
-      {"derive_chat", derive_chat},
-      {"derive_automodel", derive_automodel},
-      {"derive_litgpt", derive_litgpt},
-      {"derive_nemo_rl", derive_nemo_rl},
-      {"finish_neox", finish_neox}};
+  static const std::map<std::string_view, Code> kCode = {{"expand_primus", expand_primus},
+                                                         {"expand_tune", expand_tune},
+                                                         {"expand_flagscale", expand_flagscale},
+                                                         {"expand_aws", expand_aws},
+                                                         {"derive_titan", derive_titan}};
   return kCode;
 }
 
@@ -45,7 +25,6 @@ void add_code(std::string_view names, TrainingProgram& program) {
     const Code code = code_by_name().at(cut_off(names, " "));
     if (const auto* expand = std::get_if<ExpandProgram*>(&code)) program.expand = *expand;
     if (const auto* derive = std::get_if<DeriveProgram*>(&code)) program.derive = *derive;
-    if (const auto* finish = std::get_if<FinishProgram*>(&code)) program.finish = *finish;
   }
 }
 
@@ -56,6 +35,7 @@ SettingsOf reader_called(std::string_view name) {
 
 TrainingProgram program_in(const FactBlock& block) {
   TrainingProgram program{.name = block.name, .commands = {}, .marks = {}, .facts = block.facts};
+  program.rules = block.rules;
   for (const auto& [word, rest] : block.others) {
     const auto append = [words = rest](std::string& text) {
       text += (text.empty() ? "" : " ") + std::string(words);
@@ -78,6 +58,7 @@ TrainingProgram program_in(const FactBlock& block) {
 
 const std::vector<TrainingProgram>& all_programs() {
   static const std::vector<TrainingProgram> kAll = [] {
+    check_rules(fact_blocks());
     std::vector<TrainingProgram> all;
     for (const FactBlock& block : fact_blocks()) {
       if (block.kind == "program") all.push_back(program_in(block));

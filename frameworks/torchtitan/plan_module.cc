@@ -160,12 +160,12 @@ void add_plan_module(const std::string& changes, LaunchOptions& out) {
 }
 
 void take_plan_module(std::vector<LaunchOption>& options, PartValues& parts) {
-  const LaunchOption* const module = find_option(options, "--module");
-  const LaunchOption* const config = find_option(options, "--config");
+  const LaunchOption* const module = find_setting(options, "--module");
+  const LaunchOption* const config = find_setting(options, "--config");
   std::string changes;
   if (module != nullptr && module->value == kModule && config != nullptr) changes = config->value;
   if (changes.empty()) return;
-  for (const char* name : {"--module", "--config"}) drop_option(options, name);
+  for (const char* name : {"--module", "--config"}) drop_settings(options, name);
   std::string_view rest = changes;
   while (!rest.empty()) {
     const std::string_view change = cut_off(rest, "_");

@@ -28,13 +28,13 @@ constexpr const char* kTokenOptions[] = {kTitanContext, kTitanMicroTokens, kTita
 
 bool counts_tokens(const std::vector<LaunchOption>& options) {
   return std::any_of(std::begin(kTokenOptions), std::end(kTokenOptions),
-                     [&](const char* name) { return has_option(options, name); });
+                     [&](const char* name) { return has_key(options, name); });
 }
 
 // Returns the value of an option and removes the option. 0 if it is absent or not a number.
 std::int64_t taken_number(std::vector<LaunchOption>& options, const char* name) {
-  const std::int64_t number = option_number(options, name);
-  drop_option(options, name);
+  const std::int64_t number = setting_number(options, name);
+  drop_settings(options, name);
   return number;
 }
 
@@ -130,7 +130,7 @@ Recompute recompute_of(LaunchOptionReader& in) {
 }
 
 PartValues reduce_parts(const std::vector<LaunchOption>& options) {
-  if (option_value(options, kTitanReduce) != "bfloat16") return {};
+  if (setting_value(options, kTitanReduce) != "bfloat16") return {};
   return {{StackPart::kReduceDtype, kReducedAsComputed}};
 }
 
@@ -141,14 +141,14 @@ void count_sequences(std::vector<LaunchOption>& options, std::int64_t seq) {
   const std::int64_t context = taken_number(options, kTitanContext);
   const std::int64_t tokens = taken_number(options, kTitanMicroTokens);
   const std::int64_t step = taken_number(options, kTitanStepTokens);
-  const std::int64_t stages = option_number(options, "--parallelism.pipeline_parallel_degree", 1);
+  const std::int64_t stages = setting_number(options, "--parallelism.pipeline_parallel_degree", 1);
   const std::int64_t stated = taken_number(options, kTitanMicroBatches);
   const std::int64_t micro_batches = stages > 1 ? std::max<std::int64_t>(1, stated) : 1;
   std::int64_t whole = context > 0 ? context : seq;
   if (tokens > 0) whole = std::min(whole, tokens);
   const std::int64_t micro_batch = tokens > 0 ? tokens / whole : 1;
   const auto add = [&](const char* name, std::int64_t value) {
-    put_option(options, name, std::to_string(value));
+    put_setting(options, name, std::to_string(value));
   };
   add("--training.seq_len", whole);
   add("--training.local_batch_size", micro_batch * micro_batches);
@@ -158,7 +158,7 @@ void count_sequences(std::vector<LaunchOption>& options, std::int64_t seq) {
 
 void take_titan_choices(const std::vector<LaunchOption>& options, bool keeps_seq,
                         ModelSpec& model) {
-  const LaunchOption* seq = find_option(options, "--training.seq_len");
+  const LaunchOption* seq = find_setting(options, "--training.seq_len");
   if (seq == nullptr || keeps_seq) return;
   take_run_choices(
       {{"--seq-length", seq->value}, {"--attention-dropout", "0"}, {"--hidden-dropout", "0"}},
@@ -172,44 +172,42 @@ PartValues take_torchtitan_parts(std::vector<LaunchOption>& options) {
   };
   // Until May 2026 the loss was whole, context parallelism a ring, and attention PyTorch's
   // scaled_dot_product_attention.
-  if (!counts_tokens(options) && !has_option(options, kTitanLossChunks)) {
+  if (!counts_tokens(options) && !has_key(options, kTitanLossChunks)) {
     set(StackPart::kLossHead, "eager");
     set(StackPart::kCpCommType, "torch_ring");
     set(StackPart::kAttentionKernel, "flash2");
   }
-  const std::string components = option_value(options, kComponents);
+  const std::string components = setting_value(options, kComponents);
   const bool compiles_model = components.empty() || matches_any("model", components);
-  if (compiles_model && has_any_option(options, {kTitanCompile, "--training.compile"})) {
+  if (compiles_model && has_any_key(options, {kTitanCompile, "--training.compile"})) {
     set(StackPart::kCompile, "on");
   }
-  if (has_any_option(options, {kTitanAsyncTensor, kFormerAsyncTensor})) {
+  if (has_any_key(options, {kTitanAsyncTensor, kFormerAsyncTensor})) {
     set(StackPart::kTpOverlap, "userbuffers");
   }
   // Versions that count tokens capture forward and backward as a CUDA graph unless told otherwise.
-  if (counts_tokens(options) && !has_option(options, kTitanNoGraphs)) {
+  if (counts_tokens(options) && !has_key(options, kTitanNoGraphs)) {
     set(StackPart::kCudaGraphs, "full_iteration");
   }
-  if (has_option(options, kTitanBalanced)) set(StackPart::kExpertLoad, "balanced");
-  if (const LaunchOption* chunks = find_option(options, kTitanLossChunks)) {
+  if (has_key(options, kTitanBalanced)) set(StackPart::kExpertLoad, "balanced");
+  if (const LaunchOption* chunks = find_setting(options, kTitanLossChunks)) {
     set(StackPart::kLossHead, parse_number<std::int64_t>(chunks->value) == 1 ? "eager" : "chunked");
   }
-  if (has_option(options, kNoLossParallel)) set(StackPart::kLossHead, "gathered");
-  if (const LaunchOption* norm = find_option(options, kNormType)) {
+  if (has_key(options, kNoLossParallel)) set(StackPart::kLossHead, "gathered");
+  if (const LaunchOption* norm = find_setting(options, kNormType)) {
     set(StackPart::kNormKernel, norm->value == "fused_rmsnorm" ? "fused" : "torch");
   }
   // bfloat16: weights and Adam's moments are in bf16, without an fp32 copy.
-  if (option_value(options, kTitanWeights) == "bfloat16") {
+  if (setting_value(options, kTitanWeights) == "bfloat16") {
     set(StackPart::kMasterWeights, "none");
     set(StackPart::kOptimizerDtype, "bf16");
-    drop_option(options, kTitanWeights);
+    drop_settings(options, kTitanWeights);
   }
-  if (const LaunchOption* const optimizer = find_option(options, kTitanOptimizer)) {
+  if (const LaunchOption* const optimizer = find_setting(options, kTitanOptimizer)) {
     set(StackPart::kOptimizerKernel, optimizer->value.starts_with("fused") ? "fused" : "torch");
     if (optimizer->value == kNarrowMoments) set(StackPart::kOptimizerDtype, "bf16");
   }
-  std::erase_if(options, [](const LaunchOption& one) {
-    return matches_any(one.name, fact_names("torchtitan-parts", "taken"));
-  });
+  drop_settings(options, fact_names("torchtitan-parts", "taken"));
   return parts;
 }
 

@@ -93,7 +93,7 @@ class TitanRecipe {
   void take_sections() {
     constexpr std::string_view kRead = "training.* parallelism.* compile.* loss.num_chunks";
     std::vector<FlatSetting> all = recipe_.settings;
-    for (const FlatSetting& half : halves_) put_setting(half, all);
+    put_settings(halves_, all);
     for (const FlatSetting& one : all) {
       if (!matches_any(one.key, kRead)) continue;
       if (one.key.ends_with(kMadeBy) || one.value.empty()) continue;

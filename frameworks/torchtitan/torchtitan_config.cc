@@ -65,7 +65,7 @@ ShellOptions titan_options(const std::vector<FlatSetting>& settings) {
       continue;
     }
     constexpr std::string_view kComponents = "compile.components.";  // elements of a list
-    LaunchOption* const before = find_option(shell.options, "--compile.components");
+    LaunchOption* const before = find_setting(shell.options, "--compile.components");
     if (key.starts_with(kComponents) && before != nullptr) {
       before->value += " " + setting.value;
     } else if (key.starts_with(kComponents)) {
@@ -121,10 +121,10 @@ constexpr std::string_view kConfigOptions[] = {"--job.config_file", "--job.confi
 
 std::optional<std::string> taken_config(std::vector<LaunchOption>& options) {
   for (const std::string_view option : kConfigOptions) {
-    const LaunchOption* found = find_option(options, option);
+    const LaunchOption* found = find_setting(options, option);
     if (found == nullptr) continue;
     std::string name = without_marks(found->value);
-    drop_option(options, option);
+    drop_settings(options, option);
     return name;
   }
   return std::nullopt;
@@ -133,18 +133,14 @@ std::optional<std::string> taken_config(std::vector<LaunchOption>& options) {
 // Imports the TOML file that the command names. Options of the command override its settings.
 Result<ImportedPlan> import_named(const std::string& name, const LaunchCommand& command,
                                   const LaunchFile& file, const ImportInputs& inputs) {
-  auto text = text_of_named(name, inputs);
-  if (!text) return not_there(name, path_of(file));
-  TPSIM_TRY(std::vector<FlatSetting> settings, flat_settings({name, *std::move(text)}));
+  TPSIM_TRY(std::vector<FlatSetting> settings, named_settings(name, path_of(file), inputs));
   settings = with_todays_places(std::move(settings));
   std::vector<FlatSetting> own;
   for (const LaunchOption& option : command.options) {
-    const std::string key = option.name.substr(option.name.find_first_not_of('-'));
+    const std::string key = option.key.substr(option.key.find_first_not_of('-'));
     own.push_back({key, option.value.empty() ? "true" : option.value, 0});
   }
-  for (FlatSetting& one : with_todays_places(std::move(own))) {
-    put_setting(std::move(one), settings);
-  }
+  put_settings(with_todays_places(std::move(own)), settings);
   ImportInputs all = inputs;
   if (all.gpus == 0 && command.size.nodes > 0) {
     all.gpus = command.size.nodes * command.size.gpus_per_node;
@@ -176,9 +172,7 @@ Result<ImportedPlan> import_torchtitan(const std::vector<FlatSetting>& written,
   ShellOptions shell = titan_options(settings);
   shell.size = {1, gpus};
   if (!inputs.model) {  // the model was read from these options
-    for (const char* name : {"--model.name", "--model.flavor", "--model.hf_assets_path"}) {
-      drop_option(shell.options, name);
-    }
+    drop_settings(shell.options, "--model.name --model.flavor --model.hf_assets_path");
   }
   result.parts = take_torchtitan_parts(shell.options);
   leave_out_savings(shell.options, result);

@@ -161,4 +161,20 @@ TEST_CASE("adapters of axolotl, TRL and LLaMA-Factory are planned") {
   }
 }
 
+TEST_CASE("torchtune's adapters are in all listed attention modules") {
+  const std::string recipe =
+      "model:\n  _component_: torchtune.models.llama3_1.lora_llama3_1_8b\n  lora_rank: 8\n"
+      "tokenizer:\n  _component_: torchtune.models.llama3.llama3_tokenizer\n  max_seq_len: 2048\n"
+      "batch_size: 2\ngradient_accumulation_steps: 8\ndtype: bf16\n";
+  const auto targets = [&](const std::string& modules) {
+    const ImportedPlan plan = read(
+        import_config({"lora.yaml", recipe + "model.lora_attn_modules:" + modules + "\n"}, on(8)));
+    return text_of(row_of(StackPart::kLoraTargets), plan.parts.at(StackPart::kLoraTargets));
+  };
+  CHECK(targets("\n- q_proj\n- v_proj\n- output_proj") == "q_proj,v_proj,o_proj");
+  CHECK(targets(" \"['q_proj','k_proj']\"") == "q_proj,k_proj");
+  CHECK(targets(" [v_proj]\nmodel.apply_lora_to_mlp: true") ==
+        "v_proj,gate_proj,up_proj,down_proj");
+}
+
 }  // namespace tpsim

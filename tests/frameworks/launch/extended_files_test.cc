@@ -133,4 +133,40 @@ TEST_CASE("NeMo AutoModel's expert parallelism is that of FSDP 2") {
   CHECK(plan->plan.global_batch == 64);
 }
 
+TEST_CASE("sizes that a file states win over those of the model that it names") {
+  const std::string file =
+      "model_name_or_path: meta-llama/Meta-Llama-3-8B\ntensor_model_parallel_size: 1\n"
+      "finetuning_type: full\nbf16: true\ncutoff_len: 4096\n";
+  const auto named = import_text("run.yaml", file, beside(8));
+  if (!named.ok()) FAIL(to_string(named.error()));
+  CHECK(named->model.name == "llama-3-8b");
+  const auto other =
+      import_text("run.yaml", file + "num_layers: 16\nvocab_size: 32000\n", beside(8));
+  if (!other.ok()) FAIL(to_string(other.error()));
+  CHECK(other->model.layers == 16);
+  CHECK(other->model.vocab == 32000);
+  CHECK(other->model.hidden == named->model.hidden);
+  CHECK(other->model.attention.kv_heads == named->model.attention.kv_heads);
+  const std::string note =
+      "the file names llama-3-8b, but states other sizes, which are predicted: --num-layers 16 "
+      "(32), --vocab-size 32000 (128256)";
+  CHECK(std::count(other->notes.begin(), other->notes.end(), note) == 1);
+  // A model that the file states whole has no size of the named one.
+  const auto whole = import_text("run.yaml",
+                                 file +
+                                     "num_layers: 12\nhidden_size: 768\nnum_attention_heads: 12\n"
+                                     "ffn_hidden_size: 3072\nvocab_size: 32000\n",
+                                 beside(8));
+  if (!whole.ok()) FAIL(to_string(whole.error()));
+  CHECK(whole->model.attention.kv_heads == 12);
+  CHECK(whole->model.mlp == MlpKind::kGelu);
+  // The user's model wins.
+  ImportInputs given = beside(8);
+  given.model = named->model;
+  given.model_wins = true;
+  const auto kept = import_text("run.yaml", file + "num_layers: 16\n", given);
+  if (!kept.ok()) FAIL(to_string(kept.error()));
+  CHECK(kept->model.layers == 32);
+}
+
 }  // namespace tpsim

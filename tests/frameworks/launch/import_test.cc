@@ -276,4 +276,32 @@ TEST_CASE("files that break a rule of their stack are refused") {
       import_plan(LaunchStack::kMegatronDeepSpeed, {deepspeed[0]}, bloom_file().model).ok());
 }
 
+TEST_CASE("uniform recompute of several layers is read where a chunk has one") {
+  PlanFile file = llama_file();
+  file.plan.recompute = Recompute::kFull;
+  file.plan.recompute_blocks = 0;
+  const auto files = export_plan(LaunchStack::kMegatronLm, file, 8).value();
+  const auto with = [&](const ModelSpec& model, const std::string& text) {
+    auto own = files;
+    own[0].text = without(text, "--recompute-num-layers 1\n", "--recompute-num-layers 5\n");
+    return import_plan(LaunchStack::kMegatronLm, own, model);
+  };
+  const auto refused = with(file.model, files[0].text);
+  REQUIRE_FALSE(refused.ok());
+  CHECK_THAT(refused.error().message, Catch::Contains("units of 4 layers"));
+  CHECK_THAT(refused.error().hint, Catch::Contains("--set recompute-num-layers=1"));
+  // One layer in every chunk: a unit of five layers is one of one layer.
+  ModelSpec thin = file.model;
+  thin.layers = file.plan.degrees.pp;
+  const std::string layers = "--num-layers ";
+  std::string text = files[0].text;
+  const std::size_t at = text.find(layers) + layers.size();
+  text.replace(at, text.find('\n', at) - at, std::to_string(thin.layers));
+  const std::size_t stages = text.find("  --num-virtual-stages-per-pipeline-rank");
+  if (stages != std::string::npos) text.erase(stages, text.find('\n', stages) + 1 - stages);
+  const auto read = with(thin, text);
+  if (!read.ok()) FAIL(to_string(read.error()));
+  CHECK(read->plan.recompute == Recompute::kFull);
+}
+
 }  // namespace tpsim
