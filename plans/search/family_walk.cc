@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/plan/rank_layout.h"
+#include "core/scenario/node_map.h"
 #include "lowering/passes/quantization.h"
 #include "lowering/passes/recompute.h"
 #include "plans/search/allowed_values.h"
@@ -19,14 +19,16 @@ bool has_attention_kernels(const ModelSpec& model) {
 
 }  // namespace
 
-bool rank_order_matters(const Plan& plan, std::int64_t gpus_per_node) {
+bool rank_order_matters(const Scenario& scenario, const Plan& plan) {
   Plan one = plan, other = plan;
   one.rank_order = RankOrder::kTpDpPp;
   other.rank_order = RankOrder::kTpPpDp;
   if (!experts_fit_ranks(other)) return true;
+  const NodeMap nodes = node_map(scenario, one), other_nodes = node_map(scenario, other);
   const auto moves = [&](GroupKind group) {
-    return place_group(one, group, gpus_per_node) != place_group(other, group, gpus_per_node);
+    return place_group(one, group, nodes) != place_group(other, group, other_nodes);
   };
+  if (moves(GroupKind::kTensor) || moves(GroupKind::kContext)) return true;  // nodes differ
   if (moves(GroupKind::kData) || moves(GroupKind::kPipeline) || moves(GroupKind::kEmbedding)) {
     return true;
   }
@@ -133,7 +135,7 @@ void FamilyWalk::add_layout(const ParallelDegrees& degrees) {
 bool FamilyWalk::rank_order_matters(const ParallelDegrees& degrees) const {
   Plan plan = plan_;
   plan.degrees = degrees;
-  return tpsim::rank_order_matters(plan, node_size(scenario_.cluster, gpu_count(plan)));
+  return tpsim::rank_order_matters(scenario_, plan);
 }
 
 const char* FamilyWalk::refusal_reason(const ParallelDegrees& degrees) const {

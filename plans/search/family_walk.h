@@ -11,7 +11,7 @@
 namespace tpsim {
 
 // Returns whether the other rank order places some group of the plan on different nodes.
-bool rank_order_matters(const Plan& plan, std::int64_t gpus_per_node);
+bool rank_order_matters(const Scenario& scenario, const Plan& plan);
 
 class FamilyWalk {
  public:
