@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/scenario/node_map.h"
 #include "core/program/op_dims.h"
+#include "core/scenario/node_map.h"
 #include "lowering/passes/quantization.h"
 #include "sim/layers/dispatch_time.h"
 

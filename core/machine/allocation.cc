@@ -262,22 +262,6 @@ class Reader {
   std::vector<std::string> in_order_;    // hosts of groups_
 };
 
-// Returns "0-3,8".
-std::string ranges_text(const std::vector<std::int64_t>& ranks) {
-  std::string text;
-  for (std::size_t i = 0, next = 0; i < ranks.size(); i = next) {
-    for (next = i + 1; next < ranks.size() && ranks[next] == ranks[next - 1] + 1;) ++next;
-    if (!text.empty()) text += ',';
-    text +=
-        next == i + 1 ? std::to_string(ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[next - 1]);
-  }
-  return text;
-}
-
-std::int64_t gpus_on(const AllocatedHost& host, const ClusterSpec& cluster) {
-  return host.gpus > 0 ? host.gpus : host_size(cluster);
-}
-
 }  // namespace
 
 bool Allocation::states_ranks() const {
@@ -287,6 +271,17 @@ bool Allocation::states_ranks() const {
 
 Result<Allocation> parse_allocation(std::string_view text, const std::string& file) {
   return Reader(file).read(text);
+}
+
+std::string ranges_text(const std::vector<std::int64_t>& ranks) {
+  std::string text;
+  for (std::size_t i = 0, next = 0; i < ranks.size(); i = next) {
+    for (next = i + 1; next < ranks.size() && ranks[next] == ranks[next - 1] + 1;) ++next;
+    if (!text.empty()) text += ',';
+    text +=
+        next == i + 1 ? std::to_string(ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[next - 1]);
+  }
+  return text;
 }
 
 std::vector<std::string> lines_of(const Allocation& allocation) {
@@ -323,7 +318,7 @@ Result<AllocatedNodes> nodes_of(const Allocation& allocation, const ClusterSpec&
       nodes.names.push_back(name);
     }
     NodeShape& shape = nodes.shapes[static_cast<std::size_t>(number->second)];
-    const std::int64_t gpus = gpus_on(host, cluster);
+    const std::int64_t gpus = host.gpus > 0 ? host.gpus : host_size(cluster);
     if (std::ssize(host.ranks) > gpus) {
       return bad_input(
           fmt::format("host '{}' has {} ranks, but {} GPUs", host.name, host.ranks.size(), gpus),
@@ -332,6 +327,7 @@ Result<AllocatedNodes> nodes_of(const Allocation& allocation, const ClusterSpec&
     shape.gpus += gpus;
     shape.nics += host.nics >= 0 ? host.nics : usual_nics;
     nodes.of_host.push_back(number->second);
+    nodes.gpus_of_host.push_back(gpus);
   }
   for (std::size_t i = 0; i < nodes.shapes.size(); ++i) {
     const NodeShape& shape = nodes.shapes[i];
@@ -355,6 +351,7 @@ ClusterSpec with_nodes(ClusterSpec cluster, const Allocation& allocation,
       std::count(nodes.shapes.begin(), nodes.shapes.end(), first) == std::ssize(nodes.shapes);
   cluster.nodes = std::ssize(nodes.shapes);
   if (!is_equal || allocation.states_ranks()) {
+    cluster.partly_used_gpus = 0;
     cluster.unequal_nodes = nodes.shapes;
     return cluster;
   }
@@ -366,8 +363,7 @@ ClusterSpec with_nodes(ClusterSpec cluster, const Allocation& allocation,
 }
 
 Allocation with_ranks(Allocation allocation, const AllocatedNodes& nodes,
-                      const ClusterSpec& cluster, const std::vector<std::int32_t>& node_of) {
-  if (allocation.states_ranks()) return allocation;
+                      const std::vector<std::int32_t>& node_of) {
   std::vector<std::vector<std::int64_t>> ranks(nodes.shapes.size());  // of each node, ascending
   for (std::size_t rank = 0; rank < node_of.size(); ++rank) {
     ranks[static_cast<std::size_t>(node_of[rank])].push_back(static_cast<std::int64_t>(rank));
@@ -377,11 +373,22 @@ Allocation with_ranks(Allocation allocation, const AllocatedNodes& nodes,
     AllocatedHost& host = allocation.hosts[i];
     const auto node = static_cast<std::size_t>(nodes.of_host[i]);
     const std::vector<std::int64_t>& own = ranks[node];
-    for (std::int64_t n = gpus_on(host, cluster); n > 0 && placed[node] < own.size(); --n) {
+    host.ranks.clear();
+    for (std::int64_t n = nodes.gpus_of_host[i]; n > 0 && placed[node] < own.size(); --n) {
       host.ranks.push_back(own[placed[node]++]);
     }
   }
   return allocation;
+}
+
+std::vector<std::int32_t> stated_nodes(const Allocation& allocation, const AllocatedNodes& nodes) {
+  std::map<std::int64_t, std::int32_t> node_of;
+  for (std::size_t i = 0; i < allocation.hosts.size(); ++i) {
+    for (const std::int64_t rank : allocation.hosts[i].ranks) node_of[rank] = nodes.of_host[i];
+  }
+  std::vector<std::int32_t> in_order;
+  for (const auto& [rank, node] : node_of) in_order.push_back(node);
+  return in_order;
 }
 
 }  // namespace tpsim

@@ -36,6 +36,8 @@ struct Allocation {
 // job. Errors name file, line and value.
 Result<Allocation> parse_allocation(std::string_view text, const std::string& file);
 
+// Returns "0-3,8".
+std::string ranges_text(const std::vector<std::int64_t>& ranks);
 // Returns a line for each host, which parse_allocation() reads.
 std::vector<std::string> lines_of(const Allocation& allocation);
 
@@ -45,6 +47,7 @@ struct AllocatedNodes {
   std::vector<NodeShape> shapes;
   std::vector<std::string> names;
   std::vector<std::int32_t> of_host;
+  std::vector<std::int64_t> gpus_of_host;
 };
 Result<AllocatedNodes> nodes_of(const Allocation& allocation, const ClusterSpec& cluster);
 
@@ -54,8 +57,10 @@ ClusterSpec with_nodes(ClusterSpec cluster, const Allocation& allocation,
                        const AllocatedNodes& nodes);
 
 // Places ranks on hosts: `node_of` has the node of each rank. Ranks of a node fill its hosts in
-// order, except stated ones.
+// order.
 Allocation with_ranks(Allocation allocation, const AllocatedNodes& nodes,
-                      const ClusterSpec& cluster, const std::vector<std::int32_t>& node_of);
+                      const std::vector<std::int32_t>& node_of);
+// Returns the node of each stated rank.
+std::vector<std::int32_t> stated_nodes(const Allocation& allocation, const AllocatedNodes& nodes);
 
 }  // namespace tpsim

@@ -228,7 +228,7 @@ class Arranger {
       GroupKind::kTensor,       GroupKind::kContext,   GroupKind::kData,  GroupKind::kPipeline,
       GroupKind::kEmbedding,    GroupKind::kModel,     GroupKind::kWorld, GroupKind::kExpert,
       GroupKind::kExpertTensor, GroupKind::kExpertData};
-  static constexpr int kDisturbed = 24;
+  static constexpr int kDisturbed = 64;
   static constexpr std::size_t kImproved = 4;         // starts whose blocks are swapped
   static constexpr std::int64_t kMostWork = 400'000;  // ranks of all rank_nodes that are tried
 

@@ -119,7 +119,7 @@ DrawnAllocation drawn_allocation(std::mt19937& random) {
 
 TEST_CASE("no assignment of ranks to unequal nodes is faster than the chosen one") {
   std::mt19937 random(72);
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < 60; ++i) {
     DrawnAllocation d = drawn_allocation(random);
     INFO(i << ": " << short_name(d.plan) << ", " << name_of(d.plan.rank_order) << ", nodes of "
            << d.scenario.cluster.unequal_nodes.front().gpus << ", "
