@@ -24,7 +24,12 @@ Result<std::vector<std::string>> read_nodes(const std::string& file_or_list) {
                        !std::filesystem::exists(file_or_list, ignored);
   std::string text = file_or_list;
   if (!is_list) {
-    TPSIM_TRY(text, read_file(file_or_list, kMostBytes));
+    Result<std::string> read = read_file(file_or_list, kMostBytes);
+    if (!read.ok()) {
+      return field_error(Field::kNodes, fmt::format("{}: {}", file_or_list, read.error().message),
+                         "give a file, or hosts such as node[001-004,7]; --gpus is their number");
+    }
+    text = std::move(read).value();
   }
   TPSIM_TRY(const Allocation allocation,
             parse_allocation(text, is_list ? option_of(Field::kNodes) : file_or_list));

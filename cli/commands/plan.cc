@@ -110,8 +110,12 @@ void write_certificate(TextReport& out, const PlanAnswer& answer) {
     fixed += fmt::format(", {} {}", option_of(part), text_of(row_of(part), value));
   }
   out.heading("CERTIFICATE");
+  // The search does not swap ranks, which may make another layout faster.
+  const bool differ = !answer.named.scenario.cluster.unequal_nodes.empty();
   const std::string best =
-      answer.space.group == Grouping::kLayout
+      differ ? "No other layout can be better with its ranks packed on the nodes; "
+               "ranks of the layouts shown were also swapped."
+      : answer.space.group == Grouping::kLayout
           ? "No other layout of the searched settings can be better, nor another plan of these "
             "layouts."
           : "No other combination of the searched settings can be better.";

@@ -1,6 +1,8 @@
 // Writes the hosts that a scheduler gave to a job.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/scenario/allocated.h"
 #include "cli/views/plan_view.h"
 #include "core/base/numbers.h"
@@ -25,6 +27,8 @@ void write_allocation(TextReport& out, const NamedScenario& named, const Planned
   if (nodes.empty()) return;
   std::vector<std::int64_t> gpus;
   for (const UsedNode& node : nodes) gpus.push_back(node.shape.gpus);
+  const bool are_equal = std::count(gpus.begin(), gpus.end(), gpus.front()) == std::ssize(gpus);
+  if (are_equal) gpus.resize(1);
   out.row("nodes", "{} of {} GPUs, {} given; {} of {} GPUs are used",
           counted_text(std::ssize(nodes), "node"), layers_text(gpus),
           counted_text(std::ssize(named.allocation.hosts), "host"), gpu_count(run.plan),

@@ -35,10 +35,11 @@ class Arranger {
  public:
   Arranger(const Scenario& scenario, const Plan& plan)
       : scenario_(scenario), plan_(plan), ops_(PriceLists(scenario).ops) {
-    for (const GroupKind kind : kKinds) {
+    for (std::size_t i = 0; i < kKinds.size(); ++i) {
       for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
-        std::vector<std::int64_t> members = group_members(plan, kind, rank);
-        if (members.size() > 1 && members.front() == rank) groups_.push_back(std::move(members));
+        const GroupPosition at = group_position(plan, kKinds[i], rank);
+        if (at.size > 1 && at.index == 0)
+          groups_[i].push_back(group_members(plan, kKinds[i], rank));
       }
     }
   }
@@ -60,6 +61,8 @@ class Arranger {
   }
 
  private:
+  using Groups = std::vector<std::vector<std::int64_t>>;
+
   const std::vector<NodeShape>& nodes() const { return scenario_.cluster.unequal_nodes; }
 
   // Returns packings that differ in the largest block, the order of nodes, and whether as many GPUs
@@ -83,30 +86,31 @@ class Arranger {
         for (; !blocks.empty(); blocks.pop_back()) {
           found.insert(packed(ranks, blocks, free_gpus, order));
         }
-        for (const GroupKind kind : kKinds) found.insert(packed_groups(kind, free_gpus, order));
+        for (const Groups& groups : groups_) {
+          found.insert(packed_groups(groups, free_gpus, order));
+        }
       }
     }
     return found;
   }
 
   // Keeps groups of one kind whole, also if their ranks are not consecutive.
-  NodeOf packed_groups(GroupKind kind, const std::vector<std::int64_t>& free_gpus,
+  NodeOf packed_groups(const Groups& groups, const std::vector<std::int64_t>& free_gpus,
                        const std::vector<std::size_t>& order) const {
-    std::vector<std::int64_t> ranks;  // group by group; at last the ranks of no group
-    std::vector<std::int64_t> others;
-    std::int64_t size = 1;
-    for (std::int64_t rank = 0; rank < gpu_count(plan_); ++rank) {
-      const std::vector<std::int64_t> members = group_members(plan_, kind, rank);
-      if (members.size() == 1) others.push_back(rank);
-      if (members.size() == 1 || members.front() != rank) continue;
-      size = std::ssize(members);
+    const std::int64_t count = gpu_count(plan_);
+    std::vector<bool> is_member(static_cast<std::size_t>(count));
+    std::vector<std::int64_t> ranks;  // group by group, then the ranks of no group
+    for (const std::vector<std::int64_t>& members : groups) {
       ranks.insert(ranks.end(), members.begin(), members.end());
+      for (const std::int64_t rank : members) is_member[static_cast<std::size_t>(rank)] = true;
     }
-    ranks.insert(ranks.end(), others.begin(), others.end());
-    const bool divides = std::ssize(ranks) % size == 0;
-    const std::vector<std::int64_t> blocks =
-        divides && size > 1 ? std::vector<std::int64_t>{1, size} : std::vector<std::int64_t>{1};
-    const NodeOf by_place = packed(gpu_count(plan_), blocks, free_gpus, order);
+    for (std::int64_t rank = 0; rank < count; ++rank) {
+      if (!is_member[static_cast<std::size_t>(rank)]) ranks.push_back(rank);
+    }
+    std::vector<std::int64_t> blocks = {1};
+    const std::int64_t size = groups.empty() ? 1 : std::ssize(groups.front());
+    if (size > 1 && count % size == 0) blocks.push_back(size);
+    const NodeOf by_place = packed(count, blocks, free_gpus, order);
     NodeOf node_of(by_place.size());
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       node_of[static_cast<std::size_t>(ranks[i])] = by_place[i];
@@ -145,13 +149,14 @@ class Arranger {
   std::int64_t crossings(const NodeOf& node_of) const {
     std::int64_t count = 0;
     std::vector<std::int32_t> own;
-    for (const std::vector<std::int64_t>& members : groups_) {
-      own.clear();
-      for (const std::int64_t rank : members)
-        own.push_back(node_of[static_cast<std::size_t>(rank)]);
-      std::sort(own.begin(), own.end());
-      count += std::unique(own.begin(), own.end()) - own.begin() - 1;
-    }
+    for (const Groups& groups : groups_)
+      for (const std::vector<std::int64_t>& members : groups) {
+        own.clear();
+        for (const std::int64_t rank : members)
+          own.push_back(node_of[static_cast<std::size_t>(rank)]);
+        std::sort(own.begin(), own.end());
+        count += std::unique(own.begin(), own.end()) - own.begin() - 1;
+      }
     return count;
   }
 
@@ -164,6 +169,7 @@ class Arranger {
         for (std::int64_t a = 0; a < gpu_count(plan_); a += size) {
           TPSIM_TRY(const bool moved, move_block(a, size, rating, node_of));
           has_changed |= moved;
+          if (work_ > kMostWork) return Ok{};
           for (std::int64_t b = a + size; b < gpu_count(plan_); b += size) {
             TPSIM_TRY(const bool swapped, swap_blocks(a, b, size, rating, node_of));
             has_changed |= swapped;
@@ -177,7 +183,7 @@ class Arranger {
   // Swaps a few ranks at random and improves again, to leave a local optimum.
   Status disturb(Rating& rating, NodeOf& node_of) {
     std::mt19937 random(1);  // NOLINT(cert-msc51-cpp): the same arrangement in every run
-    for (int i = 0; i < kDisturbed; ++i) {
+    for (int i = 0; i < kDisturbed && work_ <= kMostWork; ++i) {
       NodeOf other = node_of;
       for (int n = 0; n < 2 + i % 3; ++n) {
         std::swap(other[random() % other.size()], other[random() % other.size()]);
@@ -202,10 +208,12 @@ class Arranger {
 
   Result<bool> move_block(std::int64_t a, std::int64_t size, Rating& rating, NodeOf& node_of) {
     bool has_moved = false;
-    for (std::size_t to = 0; to < nodes().size(); ++to) {
+    if (gpu_count(plan_) == gpus_of(scenario_.cluster)) return has_moved;
+    for (std::size_t to = 0; to < nodes().size() && work_ <= kMostWork; ++to) {
       NodeOf changed = node_of;
       const auto node = static_cast<std::int32_t>(to);
       std::fill_n(changed.begin() + a, size, node);
+      work_ += gpu_count(plan_);
       const bool fits = std::count(changed.begin(), changed.end(), node) <= nodes()[to].gpus;
       if (!fits || changed == node_of) continue;
       TPSIM_TRY(const bool moved, take_if_better(std::move(changed), rating, node_of));
@@ -230,12 +238,12 @@ class Arranger {
       GroupKind::kExpertTensor, GroupKind::kExpertData};
   static constexpr int kDisturbed = 64;
   static constexpr std::size_t kImproved = 4;         // starts whose blocks are swapped
-  static constexpr std::int64_t kMostWork = 400'000;  // ranks of all rank_nodes that are tried
+  static constexpr std::int64_t kMostWork = 400'000;  // ranks of all arrangements that are tried
 
   const Scenario& scenario_;
   const Plan& plan_;
   std::shared_ptr<const OpCostModel> ops_;
-  std::vector<std::vector<std::int64_t>> groups_;
+  std::array<Groups, kGroupKindCount> groups_;  // of several ranks, by kKinds
   std::vector<std::pair<Placements, Seconds>> steps_;
   std::vector<std::pair<Rating, NodeOf>> rated_;
   std::int64_t work_ = 0;
