@@ -20,9 +20,10 @@ constexpr std::size_t kMostBytes = 64 << 20;
 
 Result<std::vector<std::string>> read_nodes(const std::string& file_or_list) {
   std::error_code ignored;
-  const bool is_list = file_or_list.find_first_of("[,\n") != std::string::npos &&
+  const bool is_list = file_or_list.find_first_of("[,;\n") != std::string::npos &&
                        !std::filesystem::exists(file_or_list, ignored);
   std::string text = file_or_list;
+  if (is_list) std::replace(text.begin(), text.end(), ';', '\n');
   if (!is_list) {
     Result<std::string> read = read_file(file_or_list, kMostBytes);
     if (!read.ok()) {

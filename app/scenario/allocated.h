@@ -10,7 +10,7 @@
 
 namespace tpsim::app {
 
-// Reads the hosts of a request: a file, or a list such as node[001-004,7].
+// Reads the hosts of a request: a file, or its lines with ; between them, as in node[001-004,7].
 Result<std::vector<std::string>> read_nodes(const std::string& file_or_list);
 
 // Replaces the cluster's nodes by the hosts of `file`, if it has any. Ranks stated by the request

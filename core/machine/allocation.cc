@@ -150,22 +150,25 @@ class Reader {
     AllocatedHost host;
     std::string key, value;
     for (std::size_t i = 1; i < words.size(); ++i) {
-      if (!is_pair(words[i], key, value)) key = words[i];
-      const auto count = parse_number<std::int64_t>(value);
-      const bool is_count = count && *count >= (key == "gpus" ? 1 : 0) && *count <= kMostOnHost;
-      if (key == "rack") {
-        host.rack = value;
-      } else if ((key == "gpus" || key == "nics") && is_count) {
-        (key == "gpus" ? host.gpus : host.nics) = *count;
-      } else if (key == "ranks") {
-        TPSIM_TRY_STATUS(add_ranks(value, host));
-      } else if (key == "gpus" || key == "nics") {
-        return bad_input(fmt::format("'{}' is not a number of {}", value, key), where_,
-                         fmt::format("give 1 to {}", kMostOnHost));
-      } else {
-        TPSIM_TRY(const std::size_t known, at_line(choose("property of a host", key, kProperties)));
+      const bool has_value = is_pair(words[i], key, value) && !value.empty();
+      if (!has_value) key = words[i].substr(0, words[i].find('='));
+      TPSIM_TRY(const std::size_t known, at_line(choose("property of a host", key, kProperties)));
+      if (!has_value) {
         return bad_input(fmt::format("{} has no value", kProperties[known]), where_,
                          fmt::format("write {}=...", kProperties[known]));
+      }
+      if (key == "rack") {
+        host.rack = value;
+      } else if (key == "ranks") {
+        TPSIM_TRY_STATUS(add_ranks(value, host));
+      } else {
+        const auto count = parse_number<std::int64_t>(value);
+        const std::int64_t least = key == "gpus" ? 1 : 0;
+        if (!count || *count < least || *count > kMostOnHost) {
+          return bad_input(fmt::format("'{}' is not a number of {}", value, key), where_,
+                           fmt::format("give {} to {}", least, kMostOnHost));
+        }
+        (key == "gpus" ? host.gpus : host.nics) = *count;
       }
     }
     TPSIM_TRY(const std::vector<std::string> names, hosts_in(words.front(), where_));
