@@ -28,13 +28,13 @@ inline constexpr auto kEnumNames<CollectiveProtocol> = words<3>("LL LL128 Simple
 struct CollectivePath {
   std::int64_t ranks = 1;
   std::int64_t nodes = 1;
-  // Ranks on the node that limits an all-to-all; 0: ranks / nodes, rounded up.
-  std::int64_t limiting_ranks = 0;
   BytesPerSecond intra_bandwidth;  // bus bandwidth between GPUs of a node, one direction
   BytesPerSecond inter_bandwidth;  // of this group out of a node, one direction
   Seconds base_latency;            // launch and synchronization of one collective
   Seconds intra_latency;           // one hop of a small message (LL) inside a node
   Seconds inter_latency;           // one hop of a small message (LL) between nodes
+  // Ranks on the node that limits an all-to-all; 0: ranks / nodes, rounded up.
+  std::int64_t limiting_ranks = 0;
 };
 
 struct CollectiveEstimate {

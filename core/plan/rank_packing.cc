@@ -1,5 +1,8 @@
 #include "core/plan/rank_packing.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace tpsim {
 
 bool RankNodes::suits(const Plan& plan) const {
@@ -19,12 +22,23 @@ std::vector<std::int64_t> block_sizes(const Plan& plan) {
   return sizes;
 }
 
-std::vector<std::int32_t> packed(std::int64_t ranks, const std::vector<std::int64_t>& blocks,
-                                 std::vector<std::int64_t> free_gpus,
+std::vector<std::size_t> by_size(const std::vector<NodeShape>& nodes, bool is_largest_first) {
+  std::vector<std::size_t> order(nodes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return is_largest_first ? nodes[a].gpus > nodes[b].gpus : nodes[a].gpus < nodes[b].gpus;
+  });
+  return order;
+}
+
+std::vector<std::int32_t> packed(const Plan& plan, const std::vector<NodeShape>& nodes,
+                                 const std::vector<std::int64_t>& blocks,
                                  const std::vector<std::size_t>& order) {
-  std::vector<std::int32_t> node_of(static_cast<std::size_t>(ranks));
-  std::vector<std::int64_t> waiting = {0};  // first ranks of blocks without a node
-  std::int64_t before = ranks;              // size of these blocks
+  std::vector<std::int64_t> idle;
+  for (const NodeShape& node : nodes) idle.push_back(node.gpus);
+  std::int64_t before = gpu_count(plan);  // size of the blocks without a node
+  std::vector<std::int32_t> node_of(static_cast<std::size_t>(before));
+  std::vector<std::int64_t> waiting = {0};  // their first ranks
   for (auto size = blocks.rbegin(); size != blocks.rend(); ++size) {
     std::vector<std::int64_t> split;
     for (const std::int64_t first : waiting) {
@@ -32,23 +46,19 @@ std::vector<std::int32_t> packed(std::int64_t ranks, const std::vector<std::int6
     }
     auto next = split.begin();
     for (const std::size_t node : order) {
-      for (; next != split.end() && free_gpus[node] >= *size; ++next) {
-        free_gpus[node] -= *size;
+      for (; next != split.end() && idle[node] >= *size; ++next) {
+        idle[node] -= *size;
         std::fill_n(node_of.begin() + *next, *size, static_cast<std::int32_t>(node));
       }
     }
     waiting.assign(next, split.end());
     before = *size;
   }
+  for (std::size_t node = 0; node < idle.size(); ++node) {
+    node_of.insert(node_of.end(), static_cast<std::size_t>(idle[node]),
+                   static_cast<std::int32_t>(node));
+  }
   return node_of;
-}
-
-std::vector<std::int32_t> packed(const Plan& plan, const std::vector<NodeShape>& nodes) {
-  std::vector<std::int64_t> free_gpus;
-  for (const NodeShape& node : nodes) free_gpus.push_back(node.gpus);
-  return packed(
-      gpu_count(plan), block_sizes(plan), std::move(free_gpus),
-      node_order(nodes, [](const NodeShape& a, const NodeShape& b) { return a.gpus > b.gpus; }));
 }
 
 }  // namespace tpsim

@@ -1,7 +1,6 @@
 // Which rank runs on which of several nodes that differ.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -24,23 +23,14 @@ struct RankNodes {
 // groups of experts, stages or replicas. Each size is a multiple of the one before.
 std::vector<std::int64_t> block_sizes(const Plan& plan);
 
-// Places blocks of ranks on nodes, the largest of `blocks` first. Nodes are filled in the order
-// `order`. A block that fits on no node is split into the next smaller size. `blocks` starts with
-// 1. The nodes must have a GPU for each rank.
-std::vector<std::int32_t> packed(std::int64_t ranks, const std::vector<std::int64_t>& blocks,
-                                 std::vector<std::int64_t> free_gpus,
-                                 const std::vector<std::size_t>& order);
-// The same with all block sizes of the plan, and the largest node first.
-std::vector<std::int32_t> packed(const Plan& plan, const std::vector<NodeShape>& nodes);
+// Returns the nodes by their GPUs; equal ones in their order.
+std::vector<std::size_t> by_size(const std::vector<NodeShape>& nodes, bool is_largest_first);
 
-// Returns the nodes sorted by `is_before`, equal ones in their order.
-template <class Before>
-std::vector<std::size_t> node_order(const std::vector<NodeShape>& nodes, Before is_before) {
-  std::vector<std::size_t> order(nodes.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return is_before(nodes[a], nodes[b]); });
-  return order;
-}
+// Places blocks of ranks on nodes, the largest of `blocks` first. Nodes are filled in `order`. A
+// block that fits on no node is split into the next smaller size. `blocks` starts with 1. Returns
+// the node of each rank, then those of the idle GPUs. The nodes must have a GPU for each rank.
+std::vector<std::int32_t> packed(const Plan& plan, const std::vector<NodeShape>& nodes,
+                                 const std::vector<std::int64_t>& blocks,
+                                 const std::vector<std::size_t>& order);
 
 }  // namespace tpsim

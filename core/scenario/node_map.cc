@@ -8,7 +8,7 @@ NodeMap node_map(const Scenario& scenario, const Plan& plan) {
   for (const RankNodes& one : scenario.rank_nodes) {
     if (one.suits(plan)) return {nodes, one.node_of};
   }
-  return {nodes, packed(plan, nodes)};
+  return {nodes, packed(plan, nodes, block_sizes(plan), by_size(nodes, true))};
 }
 
 }  // namespace tpsim
