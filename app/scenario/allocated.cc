@@ -28,7 +28,8 @@ Result<std::vector<std::string>> read_nodes(const std::string& file_or_list) {
     Result<std::string> read = read_file(file_or_list, kMostBytes);
     if (!read.ok()) {
       return field_error(Field::kNodes, fmt::format("{}: {}", file_or_list, read.error().message),
-                         "give a file, or hosts such as node[001-004,7]; --gpus is their number");
+                         "give a file or hosts such as node[001-004,7]; for their number, write "
+                         "--gpus with the number of nodes times the GPUs per node");
     }
     text = std::move(read).value();
   }

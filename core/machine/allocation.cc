@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kMostHosts = 1 << 17;
 constexpr std::int64_t kMostOnHost = 1024;  // GPUs or NICs
+constexpr std::string_view kInHostLists =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.[],";
 
 // Splits "a[1-2,4],b" at the commas outside of brackets.
 std::vector<std::string_view> elements_of(std::string_view list) {
@@ -68,7 +70,8 @@ bool expand(std::string_view element, const std::string& before, std::vector<std
 Result<std::vector<std::string>> hosts_in(std::string_view list, const std::string& where) {
   std::vector<std::string> names;
   for (const std::string_view element : elements_of(list)) {
-    if (expand(element, "", names)) continue;
+    const bool is_plain = element.find_first_not_of(kInHostLists) == std::string_view::npos;
+    if (is_plain && expand(element, "", names)) continue;
     return bad_input(fmt::format("'{}' is not a list of at most {} hosts", element, kMostHosts),
                      where, "write node[001-004,7], as Slurm does");
   }
@@ -90,7 +93,7 @@ class Reader {
   }
 
  private:
-  // Returns a key of this line in lower case, and its value: "Nodes=a" or, in YAML, "nodes: a".
+  // Splits "Nodes=a" into a key in lower case and its value.
   static bool is_pair(const std::string& word, std::string& key, std::string& value) {
     const std::size_t end = word.find('=');
     if (end == std::string::npos) return false;
@@ -109,13 +112,11 @@ class Reader {
     }
     std::erase_if(text, [](char c) { return c == '"' || c == '\''; });
     std::vector<std::string> words = words_in(text);
+    if (words.empty()) return Ok{};
     std::string key, value;
     if (is_pair(words.front(), key, value)) {
-      if (key == "slurm_job_nodelist" || key == "slurm_nodelist") {
-        words.front() = value;
-      } else {
-        return add_topology(words);
-      }
+      if (key != "slurm_job_nodelist" && key != "slurm_nodelist") return add_topology(words);
+      words.front() = value;
     }
     return add_hosts(words);
   }

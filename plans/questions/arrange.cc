@@ -13,7 +13,7 @@
 namespace tpsim {
 namespace {
 
-using NodeOf = std::vector<std::int32_t>;  // of each rank, then of the idle GPUs
+using NodeOf = std::vector<std::int32_t>;  // node of each rank, then of each idle GPU
 
 // All that a prediction reads of an arrangement.
 struct Placements {

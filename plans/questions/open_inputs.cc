@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/normal.h"
+#include "core/machine/node_rate.h"
 #include "core/scenario/measured_stack.h"
 #include "lowering/passes/step_habits.h"
 #include "plans/search/family_walk.h"
@@ -120,8 +121,7 @@ Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const S
     if (name == names.cluster || cluster.profile != taken.profile) continue;
     if (cluster.nodes == 1 || cluster.gpus_per_node != taken.gpus_per_node) continue;
     Scenario other = scenario;
-    other.cluster.inter_node = cluster.inter_node;
-    other.cluster.nics_per_node = cluster.nics_per_node;
+    other.cluster = with_network_of(cluster, std::move(other.cluster));
     found.push_back(std::move(other));
   }
   return found;

@@ -75,6 +75,7 @@ TEST_CASE("errors of an allocation name file, line, value and what to write") {
   CHECK_THAT(
       allocation_error("a gpu=8\n"),
       Catch::StartsWith("nodes.txt:1: unknown property of a host 'gpu' (did you mean gpus?"));
+  CHECK_THAT(allocation_error("{\"format\"\n"), Catch::Contains("is not a list of at most"));
   CHECK_THAT(allocation_error("a gpus=0\n"), Catch::Contains("'0' is not a number of gpus"));
   CHECK_THAT(allocation_error("a rack\n"), Catch::Contains("rack has no value"));
   CHECK_THAT(allocation_error("a ranks=0,2\n"), Catch::Contains("not each of 0 to 1 once"));
