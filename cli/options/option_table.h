@@ -84,7 +84,8 @@ inline constexpr CommandSet kPredicting = kPlan | kSimulate | kExplain | kCampai
 
 // Names of the options, in the order of options.txt. The compiler checks them.
 inline constexpr auto kNames = words<109>(
-    "--model --cluster --stack --profile --node-gbps --nodes --seq --gpus --gpus --gpus --gpus --top "
+    "--model --cluster --stack --profile --node-gbps --nodes --seq --gpus --gpus --gpus --gpus "
+    "--top "
     "--group --objective --max-memory --max-oom --exclude --uneven-ends --threads --threads "
     "--within --pareto "
     "--why-not --what-if --memory --snapshot --save-snapshot --program --program --after --without "
