@@ -118,7 +118,7 @@ std::vector<std::int64_t> goal_sizes(const Scenario& scenario,
                                      const std::vector<std::int64_t>& precisions,
                                      const CampaignGoal& goal, double tokens) {
   const std::int64_t host = host_size(scenario.cluster);
-  const std::int64_t hosts = scenario.cluster.nodes * scenario.cluster.gpus_per_node / host;
+  const std::int64_t hosts = gpus_of(scenario.cluster) / host;
   const double gpu_seconds = tokens / static_cast<double>(scenario.model.seq) *
                              model_flops_per_step(scenario.model, 1).value() /
                              peak_of(scenario.profile.device, precisions);

@@ -22,6 +22,10 @@ constexpr double kMostGain = 1.02;
 Result<std::vector<Replanned>> replan(const Scenario& scenario, const Plan& plan,
                                       std::int64_t most_lost,
                                       const std::function<void(double)>& progress) {
+  if (!scenario.cluster.unequal_nodes.empty()) {
+    return bad_input("tpsim cannot plan the loss of nodes that differ yet", "--lost-nodes",
+                     "remove the failed hosts from --nodes of tpsim plan");
+  }
   const std::int64_t nodes = nodes_of(scenario.cluster, plan);
   const std::int64_t node = node_size(scenario.cluster, gpu_count(plan));
   if (most_lost < 1 || most_lost >= nodes) {

@@ -80,18 +80,23 @@ void CollectiveCostModel::calibrate_latencies() {
   base_latency_ = base;
 }
 
+NodeShape CollectiveCostModel::node_of(const NodeShape& limiting) const {
+  return limiting.gpus > 0 ? limiting : NodeShape{cluster_.gpus_per_node, cluster_.nics_per_node};
+}
+
 // Returns the bandwidth of one group out of a node. The group uses the NICs of its members' GPUs
 // and shares them with the other groups on the node.
-BytesPerSecond CollectiveCostModel::group_bandwidth(std::int64_t ranks_per_node,
-                                                    std::int64_t groups_per_node) const {
-  const double nics = static_cast<double>(cluster_.nics_per_node);
+BytesPerSecond CollectiveCostModel::group_bandwidth(const GroupPlacement& placement) const {
+  const NodeShape node = node_of(placement.node);
+  const std::int64_t ranks_per_node = placement.ranks_per_node;
+  const double nics = static_cast<double>(node.nics);
   // If GPUs share a NIC, each of them can use the whole NIC.
-  const double nics_per_gpu = std::max(1.0, nics / static_cast<double>(cluster_.gpus_per_node));
+  const double nics_per_gpu = std::max(1.0, nics / static_cast<double>(node.gpus));
   double reached = std::min(nics, nics_per_gpu * static_cast<double>(ranks_per_node));
   if (cluster_.nccl_channels > 0) {
     reached = std::min(reached, static_cast<double>(cluster_.nccl_channels));
   }
-  const double groups = static_cast<double>(std::max<std::int64_t>(1, groups_per_node));
+  const double groups = static_cast<double>(std::max<std::int64_t>(1, placement.groups_per_node));
   const double share = nics / groups;
   // Rings of different groups may choose the same NIC: ClusterSpec::nic_collision_efficiency.
   const bool collide = ranks_per_node > 1 && groups > 1;
@@ -105,20 +110,22 @@ CollectivePath CollectiveCostModel::path_of(const GroupPlacement& placement) con
   CollectivePath path;
   path.ranks = placement.ranks;
   path.nodes = placement.nodes;
+  if (placement.node.gpus > 0) path.limiting_ranks = placement.ranks_per_node;
   path.intra_bandwidth = cluster_.intra_node.efficiency * cluster_.intra_node.bandwidth;
-  path.inter_bandwidth = group_bandwidth(placement.ranks_per_node, placement.groups_per_node);
+  path.inter_bandwidth = group_bandwidth(placement);
   path.base_latency = base_latency_;
   path.intra_latency = intra_latency_;
   path.inter_latency = cluster_.inter_node.latency;
   return path;
 }
 
-CollectivePath CollectiveCostModel::transfer_path(bool crosses_nodes,
-                                                  std::int64_t senders_per_node) const {
+CollectivePath CollectiveCostModel::transfer_path(bool crosses_nodes, std::int64_t senders_per_node,
+                                                  const NodeShape& node) const {
   CollectivePath path = path_of({.ranks = 2,
                                  .nodes = crosses_nodes ? 2 : 1,
                                  .ranks_per_node = 1,
-                                 .groups_per_node = senders_per_node});
+                                 .groups_per_node = senders_per_node,
+                                 .node = node});
   if (!crosses_nodes) return path;
   const BytesPerSecond most = (1 / cluster_.inter_node.efficiency) * path.inter_bandwidth;
   path.inter_bandwidth = std::min(most, cluster_.p2p_efficiency * path.inter_bandwidth);
@@ -129,7 +136,8 @@ Seconds CollectiveCostModel::price(CollectiveKind kind, Bytes bytes,
                                    const GroupPlacement& placement) const {
   if (placement.ranks <= 1 || bytes.value() <= 0) return Seconds();
   if (is_transfer(kind)) {
-    return price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
+    return price_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node,
+                                placement.node);
   }
   // The samples of a profile were measured inside one machine.
   if (placement.nodes == 1) {
@@ -142,7 +150,7 @@ Seconds CollectiveCostModel::price_owner_broadcasts(Bytes bytes,
                                                     const GroupPlacement& placement) const {
   if (placement.ranks <= 1 || bytes.value() <= 0) return Seconds();
   CollectivePath path = path_of(placement);
-  const double share = std::min(1.0, static_cast<double>(cluster_.nics_per_node) /
+  const double share = std::min(1.0, static_cast<double>(node_of(placement.node).nics) /
                                          static_cast<double>(placement.groups_per_node));
   path.inter_bandwidth = std::min(
       path.inter_bandwidth, share * cluster_.inter_node.efficiency * cluster_.inter_node.bandwidth);
@@ -164,12 +172,14 @@ Seconds CollectiveCostModel::price_dispatch(Bytes network, Bytes inside, BytesPe
 }
 
 Seconds CollectiveCostModel::price_point_to_point(Bytes bytes, bool crosses_nodes,
-                                                  std::int64_t senders_per_node) const {
+                                                  std::int64_t senders_per_node,
+                                                  const NodeShape& node) const {
   if (bytes.value() <= 0) return Seconds();
   if (!crosses_nodes) {
     if (const auto measured = table_.time(CollectiveKind::kSend, 2, bytes)) return *measured;
   }
-  return nccl_estimate(CollectiveKind::kSend, bytes, transfer_path(crosses_nodes, senders_per_node))
+  return nccl_estimate(CollectiveKind::kSend, bytes,
+                       transfer_path(crosses_nodes, senders_per_node, node))
       .time;
 }
 
@@ -177,7 +187,8 @@ std::string CollectiveCostModel::explain(CollectiveKind kind, Bytes bytes,
                                          const GroupPlacement& placement) const {
   if (placement.ranks <= 1 || bytes.value() <= 0) return "nothing to move: 0 s";
   if (is_transfer(kind)) {
-    return explain_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node);
+    return explain_point_to_point(bytes, placement.nodes > 1, placement.groups_per_node,
+                                  placement.node);
   }
   const std::string what =
       fmt::format("{} of {} over {} ranks", name_of(kind), to_string(bytes), placement.ranks);
@@ -198,20 +209,21 @@ std::string CollectiveCostModel::explain(CollectiveKind kind, Bytes bytes,
       "efficiency {:.2f}, {} groups share them), hops {} and {} ({})",
       what, counted_text(placement.nodes, "node"), to_string(estimate.time), describe(estimate),
       bus_factor(kind, placement.ranks), to_string(path.intra_bandwidth),
-      to_string(path.inter_bandwidth), cluster_.nics_per_node,
+      to_string(path.inter_bandwidth), node_of(placement.node).nics,
       to_string(cluster_.inter_node.bandwidth), cluster_.inter_node.efficiency,
       placement.groups_per_node, to_string(path.intra_latency), to_string(path.inter_latency),
       cluster_.source);
 }
 
 std::string CollectiveCostModel::explain_point_to_point(Bytes bytes, bool crosses_nodes,
-                                                        std::int64_t senders_per_node) const {
+                                                        std::int64_t senders_per_node,
+                                                        const NodeShape& node) const {
   if (bytes.value() <= 0) return "nothing to move: 0 s";
-  const CollectivePath path = transfer_path(crosses_nodes, senders_per_node);
+  const CollectivePath path = transfer_path(crosses_nodes, senders_per_node, node);
   const CollectiveEstimate estimate = nccl_estimate(CollectiveKind::kSend, bytes, path);
   return fmt::format("transfer of {} {}: {} = {}; {} ({} senders per node, {})", to_string(bytes),
                      crosses_nodes ? "between nodes" : "inside a node",
-                     to_string(price_point_to_point(bytes, crosses_nodes, senders_per_node)),
+                     to_string(price_point_to_point(bytes, crosses_nodes, senders_per_node, node)),
                      describe(estimate),
                      to_string(crosses_nodes ? path.inter_bandwidth : path.intra_bandwidth),
                      senders_per_node, cluster_.source);

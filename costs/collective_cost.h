@@ -43,18 +43,22 @@ class CollectiveCostModel {
   Seconds price_dispatch(Bytes network, Bytes inside, BytesPerSecond most,
                          const GroupPlacement& placement) const;
   // Returns the time of one transfer while `senders_per_node` ranks of the node send at once.
-  Seconds price_point_to_point(Bytes bytes, bool crosses_nodes,
-                               std::int64_t senders_per_node) const;
+  // `node`: as in GroupPlacement.
+  Seconds price_point_to_point(Bytes bytes, bool crosses_nodes, std::int64_t senders_per_node,
+                               const NodeShape& node = {}) const;
 
   // Returns the formula, its inputs and the sources of the constants as text.
   std::string explain(CollectiveKind kind, Bytes bytes, const GroupPlacement& placement) const;
-  std::string explain_point_to_point(Bytes bytes, bool crosses_nodes,
-                                     std::int64_t senders_per_node) const;
+  std::string explain_point_to_point(Bytes bytes, bool crosses_nodes, std::int64_t senders_per_node,
+                                     const NodeShape& node = {}) const;
 
  private:
   CollectivePath path_of(const GroupPlacement& placement) const;
-  BytesPerSecond group_bandwidth(std::int64_t ranks_per_node, std::int64_t groups_per_node) const;
-  CollectivePath transfer_path(bool crosses_nodes, std::int64_t senders_per_node) const;
+  // Returns the placement's node, or a node of the cluster.
+  NodeShape node_of(const NodeShape& limiting) const;
+  BytesPerSecond group_bandwidth(const GroupPlacement& placement) const;
+  CollectivePath transfer_path(bool crosses_nodes, std::int64_t senders_per_node,
+                               const NodeShape& node) const;
   void calibrate_latencies();
   void move_samples(const Profile& profile);
 

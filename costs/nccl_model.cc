@@ -90,7 +90,9 @@ constexpr Seconds kFurtherPeer(0.3e-6);
 CollectiveEstimate direct_estimate(Bytes bytes, const CollectivePath& path,
                                    const ProtocolCost& cost) {
   const auto ranks = static_cast<double>(path.ranks);
-  const double members = std::ceil(ranks / static_cast<double>(path.nodes));
+  const double members = path.limiting_ranks > 0
+                             ? static_cast<double>(path.limiting_ranks)
+                             : std::ceil(ranks / static_cast<double>(path.nodes));
   const Seconds hop =
       path.nodes > 1 ? path.inter_latency + cost.inter_hop : path.intra_latency + cost.intra_hop;
   const Seconds latency = path.base_latency + cost.base + hop + (ranks - 2) * kFurtherPeer;

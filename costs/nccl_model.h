@@ -33,6 +33,8 @@ struct CollectivePath {
   Seconds base_latency;            // launch and synchronization of one collective
   Seconds intra_latency;           // one hop of a small message (LL) inside a node
   Seconds inter_latency;           // one hop of a small message (LL) between nodes
+  // Ranks on the node that limits an all-to-all; 0: ranks / nodes, rounded up.
+  std::int64_t limiting_ranks = 0;
 };
 
 struct CollectiveEstimate {

@@ -29,6 +29,10 @@ Result<ExportAnswer> export_answer(const ExportRequest& request) {
     return unchecked_export(catalogue, file, named.error(), std::move(answer));
   }
   if (!named.ok()) return named.error();
+  if (!named->scenario.cluster.unequal_nodes.empty()) {
+    return bad_input("tpsim cannot write launch files for nodes that differ yet", "export",
+                     "tpsim simulate plan.json --rank-file ranks.txt writes the host of each rank");
+  }
   TPSIM_TRY(const StackSpec own, catalogue.load_stack(named->stack));
   Result<CheckedExport> checked = checked_export(answer.stack, file, named->scenario, own);
   if (!checked.ok() && request.allow_loss) {
@@ -51,6 +55,7 @@ std::optional<LaunchStack> advised_export(const NamedScenario& named, const Plan
   const Framework* const framework = framework_of(named.scenario.stack.launcher);
   const Result<Catalogue> catalogue = Catalogue::open();
   if (framework == nullptr || !catalogue.ok()) return std::nullopt;
+  if (!named.scenario.cluster.unequal_nodes.empty()) return std::nullopt;
   const Result<StackSpec> own = catalogue->load_stack(named.stack);
   if (!own.ok()) return std::nullopt;
   const PlanFile file = plan_file_of(named, plan);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <numeric>
 
+#include "app/scenario/allocated.h"
 #include "app/scenario/fitting_search.h"
 #include "app/scenario/open_inputs.h"
 #include "app/scenario/untried_parts.h"
@@ -63,6 +64,26 @@ ScalingSize best_of(NamedScenario named, const SearchSpace& space, int threads,
   return size;
 }
 
+// On nodes that differ, predicts the plans again with their ranks where they are fastest.
+Status arrange_found(PlanAnswer& answer, bool is_front) {
+  NamedScenario& named = answer.named;
+  if (named.scenario.cluster.unequal_nodes.empty()) return Ok{};
+  for (std::vector<PlannedRun>* const runs : {&answer.found.plans, &answer.drawn}) {
+    for (PlannedRun& run : *runs) {
+      TPSIM_TRY_STATUS(arrange_ranks(named, run.plan));
+      TPSIM_TRY(run.predicted, simulate(named.scenario, run.plan));
+    }
+  }
+  std::vector<PlannedRun>& plans = answer.found.plans;
+  if (answer.space.objective == Objective::kTime && !is_front) {
+    std::stable_sort(plans.begin(), plans.end(), [](const PlannedRun& a, const PlannedRun& b) {
+      return a.predicted.step < b.predicted.step;
+    });
+  }
+  if (!plans.empty()) named.equal_nodes = on_equal_nodes(named.scenario, plans.front().plan);
+  return Ok{};
+}
+
 }  // namespace
 
 double gpu_hours_per_billion_tokens(const PlannedRun& run) {
@@ -76,7 +97,9 @@ Result<PlanAnswer> plan_answer(const PlanRequest& request) {
   TPSIM_TRY(answer.named, load_scenario(inputs, request.search));
   NamedScenario& named = answer.named;
   named.settings_left = settings_left(request.search, inputs.file.has_value());
-  TPSIM_TRY(answer.space, search_space(request.search, named.scenario, inputs.file));
+  SearchRequest asked = request.search;
+  if (asked.gpus == 0 && !inputs.file) asked.gpus = allocated_gpus(named);
+  TPSIM_TRY(answer.space, search_space(asked, named.scenario, inputs.file));
   answer.space.group = request.is_front ? Grouping::kNone : request.group;
   const int threads = request.search.threads;
   std::optional<StagedSearch> search;  // of the software that was tried last
@@ -88,6 +111,7 @@ Result<PlanAnswer> plan_answer(const PlanRequest& request) {
   };
   TPSIM_TRY(answer.found, search_until_fit(named, answer.space, request.search.progress, find));
   if (request.search.progress) request.search.progress(1);  // searches often stop early
+  TPSIM_TRY_STATUS(arrange_found(answer, request.is_front));
   if (!answer.found.plans.empty() && answer.space.objective == Objective::kTime &&
       answer.found.is_complete()) {
     const PlannedRun& best = answer.found.plans.front();
@@ -115,7 +139,9 @@ Result<SimulatedPlan> predicted_plan(const SimulateRequest& request) {
   const Scenario& scenario = answer.named.scenario;
   TPSIM_TRY(answer.run.plan,
             single_plan(request.settings, scenario.model, file, plan_defaults(scenario)));
+  TPSIM_TRY_STATUS(arrange_ranks(answer.named, answer.run.plan));
   TPSIM_TRY(answer.run.predicted, simulate(scenario, answer.run.plan));
+  answer.named.equal_nodes = on_equal_nodes(scenario, answer.run.plan);
   return answer;
 }
 

@@ -7,6 +7,7 @@
 #include "core/base/normal.h"
 #include "core/base/numbers.h"
 #include "core/plan/plan_settings.h"
+#include "core/scenario/node_map.h"
 #include "core/software/cpu_optimizers.h"
 #include "costs/scan_model.h"
 #include "lowering/passes/context_exchange.h"
@@ -31,11 +32,12 @@ std::string stack_source(const Scenario& s) {
 }
 
 std::string group_text(const Plan& plan, GroupKind group, const Scenario& s) {
-  const GroupPlacement p = place_group(plan, group, node_size(s.cluster, gpu_count(plan)));
+  const GroupPlacement p = place_group(plan, group, node_map(s, plan));
   if (p.nodes == 1) return fmt::format("{} ranks inside a node", p.ranks);
   // Only NICs near the GPUs that the job uses are counted.
   const std::int64_t used = node_size(s.cluster, gpu_count(plan));
-  const std::int64_t nics = s.cluster.nics_per_node * used / s.cluster.gpus_per_node;
+  const std::int64_t nics =
+      p.node.gpus > 0 ? p.node.nics : s.cluster.nics_per_node * used / s.cluster.gpus_per_node;
   return fmt::format("{} ranks on {} nodes; {} such groups share {} NICs per node", p.ranks,
                      p.nodes, p.groups_per_node, std::max<std::int64_t>(1, nics));
 }

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/plan/rank_layout.h"
 #include "core/program/op_dims.h"
+#include "core/scenario/node_map.h"
 #include "lowering/passes/quantization.h"
 #include "sim/layers/dispatch_time.h"
 
@@ -83,8 +83,7 @@ void add_op(WorkList& list, LayerPricer& pricer, const LoweredOp& op, double clo
 void add_collective(WorkList& list, const LayerPricer& pricer, const LoweredCollective& record,
                     const Plan& plan) {
   const Scenario& scenario = pricer.scenario();
-  const GroupPlacement group =
-      place_group(plan, record.group, node_size(scenario.cluster, gpu_count(plan)));
+  const GroupPlacement group = place_group(plan, record.group, node_map(scenario, plan));
   const Bytes bytes(static_cast<double>(record.bytes));
   list.add(record.label,
            record.group == GroupKind::kExpert

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "app/scenario/allocated.h"
 #include "app/scenario/available_part.h"
 #include "app/scenario/open_inputs.h"
 #include "core/scenario/plan_json.h"
@@ -112,6 +113,27 @@ void add_tried(JsonValue& report, const NamedScenario& named) {
   if (named.other_batch) report.set("other_batch", run_json(*named.other_batch));
 }
 
+// Adds where the ranks of the plan run.
+void add_allocation(JsonValue& report, const NamedScenario& named, const PlannedRun& run) {
+  if (named.allocation.empty()) return;
+  JsonValue json = json_object({{"hosts", std::ssize(named.allocation.hosts)}});
+  json.set("nodes", json_array(used_nodes(named, run.plan), [](const UsedNode& node) {
+             return json_object({{"name", node.name},
+                                 {"hosts", node.hosts},
+                                 {"gpus", node.shape.gpus},
+                                 {"nics", node.shape.nics},
+                                 {"ranks", ranges_text(node.ranks)}});
+           }));
+  if (const auto& equal = named.equal_nodes) {
+    const Seconds step = run.predicted.step;
+    json.set("equal_nodes", json_object({{"nodes", equal->nodes},
+                                         {"gpus_per_node", equal->gpus_per_node},
+                                         {"step_s", equal->step.value()},
+                                         {"change_pct", 100 * (equal->step - step) / step}}));
+  }
+  report.set("allocation", std::move(json));
+}
+
 }  // namespace
 
 JsonValue report_head(const char* version, const NamedScenario& named, std::int64_t gpus) {
@@ -179,6 +201,7 @@ JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
   JsonValue json = report_head("tpsim-plan-report/1", named, space.gpus);
   json.set("search", search_json(named, space, found));
   add_tried(json, named);
+  if (!found.plans.empty()) add_allocation(json, named, found.plans.front());
   json.set("plans", json_array(found.plans, [&](const PlannedRun& run) {
              return ranked_json(run, found.plans.front(), space.objective);
            }));
@@ -190,6 +213,7 @@ JsonValue plan_report(const NamedScenario& named, const SearchSpace& space,
 
 JsonValue simulate_report(const NamedScenario& named, const PlannedRun& run) {
   JsonValue json = report_head("tpsim-simulate-report/1", named, gpu_count(run.plan));
+  add_allocation(json, named, run);
   JsonValue plan = run_json(run);
   for (JsonMember& member : *plan.as<JsonValue::Object>()) {
     json.set(std::move(member.key), std::move(member.value));

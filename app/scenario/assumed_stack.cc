@@ -46,7 +46,7 @@ Status assume_stack(const ScenarioRequest& request, const Catalogue& catalogue,
   if (!usual.ok()) return Ok{};  // loading the stack reports the error later
   const LaunchRule* const rule = reason_against(usual->launcher, scenario.model);
   const ClusterSpec& cluster = scenario.cluster;
-  const std::int64_t gpus = request.gpus > 0 ? request.gpus : cluster.nodes * cluster.gpus_per_node;
+  const std::int64_t gpus = request.gpus > 0 ? request.gpus : gpus_of(cluster);
   const bool replicates = gpus > 1 && shards_nothing(*usual);
   if (rule == nullptr && !replicates) return Ok{};
   TPSIM_TRY(const std::vector<StackSpec> others, assumable_stacks(catalogue, scenario));

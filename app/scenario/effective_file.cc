@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/scenario/allocated.h"
 #include "core/model/model_json.h"
 #include "core/scenario/measured_stack.h"
 
@@ -44,6 +45,10 @@ Status move_to_cluster(const std::string& cluster, const Catalogue& catalogue,
     effective.dropped.push_back(fmt::format("network of {} Gb/s a node", file.node_gbps));
     file.node_gbps = 0;
   }
+  if (!file.nodes.empty()) {
+    effective.dropped.push_back(fmt::format("allocation of {} hosts", file.nodes.size()));
+    file.nodes.clear();
+  }
   file.network_assumed = false;
   if (file.cluster == kThisMachine) return Ok{};
   const Result<ClusterSpec> target = catalogue.load_cluster(file.cluster);
@@ -77,6 +82,9 @@ Result<EffectiveFile> effective_file(const ScenarioRequest& request, const Catal
   if (request.node_gbps > 0) {
     names.network_assumed = names.network_assumed && request.node_gbps == names.node_gbps;
     names.node_gbps = request.node_gbps;
+  }
+  if (!request.nodes.empty()) {
+    TPSIM_TRY(names.nodes, read_nodes(request.nodes));
   }
   return effective;
 }

@@ -19,6 +19,7 @@ enum class Field : std::uint8_t {
   kStack,
   kProfile,
   kNodeGbps,
+  kNodes,
   kGpus,
   kExclude,
   kMaxMemory,
@@ -38,8 +39,8 @@ enum class Field : std::uint8_t {
 }  // namespace app
 
 template <>
-inline constexpr auto kEnumNames<app::Field> = words<19>(
-    "model cluster stack profile node-gbps gpus exclude max-memory count-embedding set "
+inline constexpr auto kEnumNames<app::Field> = words<20>(
+    "model cluster stack profile node-gbps nodes gpus exclude max-memory count-embedding set "
     "assumptions deadline budget runs row from seq save-stack save-cluster");
 
 namespace app {

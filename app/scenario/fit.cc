@@ -50,8 +50,6 @@ std::string largest_category(const StageMemory& memory) {
                      name_of(category));
 }
 
-std::int64_t gpus_of(const ClusterSpec& cluster) { return cluster.nodes * cluster.gpus_per_node; }
-
 // Searches with the default limits of time and memory, also with --no-limits. The search is for a
 // suggestion only.
 Result<SearchResult> limited_search(Scenario scenario, const SearchSpace& space) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "app/scenario/allocated.h"
 #include "app/scenario/assumed_stack.h"
 #include "app/scenario/effective_file.h"
 #include "app/scenario/field.h"
@@ -247,7 +248,8 @@ Status load_hardware(const ScenarioRequest& request, const Catalogue& catalogue,
     TPSIM_TRY(scenario.profile, load_profile(request, catalogue, named.profile, named.cluster));
   }
   named.node_gbps = names.node_gbps;
-  return set_network(named);
+  TPSIM_TRY_STATUS(set_network(named));
+  return add_allocation(request, names, named);
 }
 
 // Loads the stack, with the stated parts.
@@ -323,16 +325,19 @@ Unstated unstated_of(const NamedScenario& named) {
 }
 
 PlanFile plan_file_of(const NamedScenario& named, const Plan& plan) {
-  return {named.scenario.model,
-          named.cluster,
-          named.profile,
-          named.stack,
-          named.parts,
-          plan,
-          named.node_gbps,
-          named.stack_is_default,
-          named.cluster_is_default,
-          named.settings_assumed};
+  PlanFile file{named.scenario.model,
+                named.cluster,
+                named.profile,
+                named.stack,
+                named.parts,
+                plan,
+                named.node_gbps,
+                named.stack_is_default,
+                named.cluster_is_default,
+                named.settings_assumed};
+  const bool differ = !named.scenario.cluster.unequal_nodes.empty();
+  file.nodes = lines_of(differ ? allocated_ranks(named, plan) : named.allocation);
+  return file;
 }
 
 void adopt_parts(const std::vector<TriedParts>& tried, NamedScenario& named) {

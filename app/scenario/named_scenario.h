@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "core/machine/allocation.h"
 #include "core/plan/plan_settings.h"
 #include "core/scenario/plan_file.h"
 #include "core/scenario/scenario.h"
+#include "plans/questions/arrange.h"
 #include "plans/questions/choice_risk.h"
 #include "plans/questions/open_inputs.h"
 #include "plans/search/search_result.h"
@@ -21,9 +23,12 @@ struct NamedScenario {
   std::string cluster;
   std::string profile;
   std::string stack;
-  PartValues parts;       // stated by the request or the plan file, which override the stack's
-  double node_gbps = 0;   // requested network in Gb/s per node; 0: that of the cluster
-  bool is_saved = false;  // read from a plan file
+  PartValues parts;            // stated by the request or the plan file, which override the stack's
+  double node_gbps = 0;        // requested network in Gb/s per node; 0: that of the cluster
+  Allocation allocation = {};  // hosts that a scheduler gave; empty: nodes of the cluster
+  AllocatedNodes nodes = {};   // of the allocation
+  std::optional<EqualNodes> equal_nodes = {};  // the best plan on equal nodes, if they differ
+  bool is_saved = false;                       // read from a plan file
   std::vector<std::string> dropped = {};  // facts of the plan file that the request made invalid
   // The cluster, stack or sequence length was not stated and is a default. Reports mark it as such.
   bool cluster_is_default = false, stack_is_default = false, seq_is_default = false;

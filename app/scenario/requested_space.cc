@@ -39,9 +39,8 @@ Result<SearchSpace> search_space(const SearchRequest& request, const Scenario& s
                                  const std::optional<PlanFile>& file) {
   const ClusterSpec& cluster = scenario.cluster;
   if (request.gpus == 0 && !file) {
-    return field_error(
-        Field::kGpus, "the number of GPUs is missing",
-        fmt::format("cluster {} has {} GPUs", cluster.name, cluster.nodes * cluster.gpus_per_node));
+    return field_error(Field::kGpus, "the number of GPUs is missing",
+                       fmt::format("cluster {} has {} GPUs", cluster.name, gpus_of(cluster)));
   }
   SearchSpace space;
   if (file) space = space_around(file->plan);

@@ -29,7 +29,8 @@ struct ScenarioRequest {
   std::string model = {}, cluster = {}, profile = {}, stack = {};
   std::optional<std::int64_t> seq = {};
   std::optional<double> attention_dropout = {};
-  double node_gbps = 0;  // network bandwidth per node in Gb/s; 0: the cluster's
+  double node_gbps = 0;    // network bandwidth per node in Gb/s; 0: the cluster's
+  std::string nodes = {};  // hosts that a scheduler gave: file or list (core/machine/allocation.h)
   // Values of software parts. A search tries each of several values of a part.
   PartLists parts = {};
   std::string expert_counts = {};    // file of token counts per expert, for kCountedLoad

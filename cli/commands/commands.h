@@ -78,6 +78,9 @@ Result<Answer> run_mcp(const Arguments& arguments, const Terminal& terminal);
 Result<Answer> run_scaling(const Arguments& arguments, const std::optional<PlanFile>& file,
                            const Terminal& terminal);
 
+// plan and simulate --rank-file: writes the host of each rank.
+Status write_rank_file(const Arguments& arguments, const NamedScenario& named, const Plan& plan);
+
 // plan --plot: draws the plans of a search, the memory of the best one and its timeline.
 Status write_plan_picture(const std::string& path, const PlanAnswer& answer);
 

@@ -67,6 +67,10 @@ Result<JsonValue> view_of(const Arguments& arguments) {
   TPSIM_TRY(const SearchRequest request, search_request(arguments));
   TPSIM_TRY(const NamedScenario named, app::load_scenario(scenario, request));
   TPSIM_TRY(const SearchSpace space, search_space(request, named.scenario, file));
+  if (!named.allocation.empty()) {
+    return bad_input("the window cannot show the hosts of a plan yet", arguments.positional,
+                     "tpsim simulate and explain read the plan");
+  }
   const PlanFile shown = plan_file_of(named, file ? file->plan : Plan{});
   gui::AppState state;
   show_plan(shown, state);

@@ -74,7 +74,7 @@ Status add_model(const Catalogue& catalogue, const std::string& name, Listing& l
 
 Status add_cluster(const Catalogue& catalogue, const std::string& name, Listing& listing) {
   TPSIM_TRY(const ClusterSpec cluster, catalogue.load_cluster(name));
-  const std::int64_t gpus = cluster.nodes * cluster.gpus_per_node;
+  const std::int64_t gpus = gpus_of(cluster);
   listing.table.add_row({name, count_text(gpus), std::to_string(cluster.nodes),
                          std::to_string(cluster.gpus_per_node), printable(cluster.profile),
                          printable(cluster.stack), printable(cluster.inter_node.kind)});

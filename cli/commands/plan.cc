@@ -110,8 +110,12 @@ void write_certificate(TextReport& out, const PlanAnswer& answer) {
     fixed += fmt::format(", {} {}", option_of(part), text_of(row_of(part), value));
   }
   out.heading("CERTIFICATE");
+  // The search does not swap ranks, which may make another layout faster.
+  const bool differ = !answer.named.scenario.cluster.unequal_nodes.empty();
   const std::string best =
-      answer.space.group == Grouping::kLayout
+      differ ? "No other layout can be better with its ranks packed on the nodes; "
+               "ranks of the layouts shown were also swapped."
+      : answer.space.group == Grouping::kLayout
           ? "No other layout of the searched settings can be better, nor another plan of these "
             "layouts."
           : "No other combination of the searched settings can be better.";
@@ -141,6 +145,7 @@ void write_report(TextReport& out, const Arguments& arguments, const PlanAnswer&
               fmt::format("of {} considered in {}{}", count_text(found.considered),
                           time_text(found.elapsed), fewer_gpus_text(space, best.plan)));
   write_plan(out, best.plan);
+  write_allocation(out, named, best);
   write_prediction(out, best.predicted, named.scenario.profile);
   write_tried(out, named);
   write_assumed(out, named);
@@ -157,7 +162,10 @@ void write_report(TextReport& out, const Arguments& arguments, const PlanAnswer&
 Result<Answer> run_plan(const Arguments& arguments, const Terminal& terminal) {
   TPSIM_TRY_STATUS(check_plot(arguments));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
-  if (is_scaling_curve(arguments)) return run_scaling(arguments, file, terminal);
+  if (is_scaling_curve(arguments)) {
+    TPSIM_TRY_STATUS(refuse(arguments, {"--nodes", "--rank-file"}, "give one number of GPUs"));
+    return run_scaling(arguments, file, terminal);
+  }
   TPSIM_TRY_STATUS(refuse(arguments, {"--scaling"},
                           "the option needs several numbers of GPUs: --gpus 64,128,256"));
   if (arguments.has("--within")) {
@@ -187,6 +195,7 @@ Result<Answer> run_plan(const Arguments& arguments, const Terminal& terminal) {
     TPSIM_TRY_STATUS(
         save_with_contents(*arguments["--save"], plan_file_of(named, found.plans.front().plan)));
   }
+  TPSIM_TRY_STATUS(write_rank_file(arguments, named, found.plans.front().plan));
   if (arguments.has("--plot")) TPSIM_TRY_STATUS(write_plan_picture(*arguments["--plot"], planned));
   Answer answer = answered(
       arguments, terminal, [&] { return plan_report(planned.named, planned.space, planned.found); },

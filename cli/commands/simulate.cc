@@ -8,6 +8,7 @@
 #include "app/reports/captured_json.h"
 #include "app/reports/report_json.h"
 #include "app/reports/trace_json.h"
+#include "app/scenario/allocated.h"
 #include "cli/commands/commands.h"
 #include "cli/options/plan_requests.h"
 #include "cli/options/values.h"
@@ -26,6 +27,7 @@ void write_report(TextReport& out, const NamedScenario& named, const PlannedRun&
   write_scenario(out, named, run.plan);
   out.heading("PLAN");
   write_plan(out, run.plan, named.settings_left);
+  write_allocation(out, named, run);
   write_prediction(out, run.predicted, named.scenario.profile);
   write_assumed(out, named);
   out.heading("WHERE THE STEP GOES");
@@ -52,6 +54,7 @@ Status write_files(const Arguments& arguments, const NamedScenario& named, const
     TPSIM_TRY_STATUS(save_with_contents(path, plan_file_of(named, plan)));
     answer.text += fmt::format("\nwrote the plan to {}\n", printable(path));
   }
+  TPSIM_TRY_STATUS(write_rank_file(arguments, named, plan));
   if (!arguments.has("--trace")) return Ok{};
   const std::string& path = *arguments["--trace"];
   TPSIM_TRY(std::string trace, trace_of(named.scenario, plan));
@@ -87,6 +90,12 @@ Result<Answer> simulate_captured(const Arguments& arguments, const Terminal& ter
 }
 
 }  // namespace
+
+Status write_rank_file(const Arguments& arguments, const NamedScenario& named, const Plan& plan) {
+  if (!arguments.has("--rank-file")) return Ok{};
+  TPSIM_TRY(const std::string text, rank_file(named, plan));
+  return write_file_atomically(*arguments["--rank-file"], text);
+}
 
 Result<Answer> run_simulate(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.has("--program")) return simulate_captured(arguments, terminal);

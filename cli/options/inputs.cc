@@ -118,6 +118,7 @@ Result<ScenarioRequest> scenario_request(const Arguments& arguments,
   }
   TPSIM_TRY(request.attention_dropout, dropout_of(arguments));
   TPSIM_TRY(request.node_gbps, node_gbps_of(arguments));
+  request.nodes = arguments["--nodes"].value_or("");
   TPSIM_TRY_STATUS(read_parts(arguments, request));
   request.ignore_stack_limits = arguments.has("--ignore-stack-limits");
   request.no_limits = arguments.has("--no-limits");

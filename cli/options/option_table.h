@@ -83,8 +83,9 @@ inline constexpr CommandSet kAll = kPlan | kSingle;
 inline constexpr CommandSet kPredicting = kPlan | kSimulate | kExplain | kCampaign;
 
 // Names of the options, in the order of options.txt. The compiler checks them.
-inline constexpr auto kNames = words<107>(
-    "--model --cluster --stack --profile --node-gbps --seq --gpus --gpus --gpus --gpus --top "
+inline constexpr auto kNames = words<109>(
+    "--model --cluster --stack --profile --node-gbps --nodes --seq --gpus --gpus --gpus --gpus "
+    "--top "
     "--group --objective --max-memory --max-oom --exclude --uneven-ends --threads --threads "
     "--within --pareto "
     "--why-not --what-if --memory --snapshot --save-snapshot --program --program --after --without "
@@ -94,7 +95,7 @@ inline constexpr auto kNames = words<107>(
     "--clip-grad --aux-loss-coeff --bias-update-rate --state --save-every --dump-gradients "
     "--cuda-graphs --quick --collectives --from-datasheet --to --from --set --answer --command "
     "--trust --assume-harmless --run --checkout --check -o -o -o --json --brief --brief --save "
-    "--trace --allow-oom "
+    "--rank-file --trace --allow-oom "
     "--allow-loss --no-limits --ignore-stack-limits --plot --plot --html --screenshot --script "
     "--size --theme --measured --quiet --verbose --color --scaling --max-gap --deadline --budget "
     "--checkpoint --attention-dropout --save-stack --save-cluster");

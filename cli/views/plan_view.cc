@@ -125,6 +125,7 @@ void write_launch_note(TextReport& out, const Scenario& scenario, const Plan& pl
 // Writes a line for nodes that consist of several hosts, such as NVLink racks with trays. Their
 // hosts start and fail individually.
 void write_racks(TextReport& out, const ClusterSpec& cluster, const Plan& plan) {
+  if (!cluster.unequal_nodes.empty()) return;  // write_allocation()
   const std::int64_t host = host_size(cluster);
   if (host == cluster.gpus_per_node) return;
   const std::int64_t gpus = gpu_count(plan);

@@ -30,6 +30,10 @@ void write_headline(TextReport& out, const Prediction& predicted);
 // sources of the kernel times.
 void write_prediction(TextReport& out, const Prediction& predicted, const Profile& profile);
 
+// Writes the nodes that a scheduler gave with their ranks, and the step on equal nodes; nothing
+// without --nodes.
+void write_allocation(TextReport& out, const NamedScenario& named, const PlannedRun& run);
+
 // Writes the assumed inputs, and how far stating each lowers the interval's upper end; nothing if
 // all inputs are stated.
 void write_assumed(TextReport& out, const NamedScenario& named);

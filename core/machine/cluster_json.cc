@@ -42,6 +42,15 @@ constexpr auto kClusterFields = [](auto& io, auto& cluster) {
              "partly_used_gpus",
              "it must be a multiple of gpus_per_host, and at most gpus_per_node");
   io.integer(key_at("cluster/nics_per_node"), cluster.nics_per_node, {1, 1024});
+  io.when(!cluster.unequal_nodes.empty(), [&](auto& outer) {
+    outer.objects(
+        key_at("cluster/unequal_nodes"), cluster.unequal_nodes,
+        [](auto& inner, auto& node) {
+          inner.integer(key_at("cluster/gpus"), node.gpus, {1, 1024});
+          inner.integer(key_at("cluster/nics"), node.nics, {1, 1024});
+        },
+        kOptional);
+  });
   io.object(key_at("cluster/intra_node"),
             [&](auto& inner) { kLinkFields(inner, cluster.intra_node); });
   io.object(key_at("cluster/inter_node"),

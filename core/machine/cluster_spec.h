@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "core/base/units.h"
 #include "core/machine/calibration_facts.h"
@@ -20,6 +21,13 @@ struct HostSpec {
   BytesPerSecond memory_bandwidth{400e9};  // of the whole node
   double memory_efficiency = 0.5;          // share of it that an optimizer update reaches
   Bytes memory{1e12};                      // of the whole node
+};
+
+// One of several nodes that differ.
+struct NodeShape {
+  std::int64_t gpus = 0;
+  std::int64_t nics = 0;
+  friend bool operator==(const NodeShape&, const NodeShape&) = default;
 };
 
 struct ClusterSpec {
@@ -41,6 +49,10 @@ struct ClusterSpec {
   // gpus_per_node, such as 64 of 72. 0: all GPUs.
   std::int64_t partly_used_gpus = 0;
   std::int64_t nics_per_node = 1;
+  // Nodes that differ from each other, such as those that a scheduler gave to a job
+  // (core/machine/allocation.h). gpus_per_node and nics_per_node are then those of a whole node.
+  // Empty: `nodes` equal ones.
+  std::vector<NodeShape> unequal_nodes;
   LinkSpec intra_node;
   LinkSpec inter_node;
   HostSpec host;
@@ -70,8 +82,16 @@ constexpr std::int64_t node_size(const ClusterSpec& cluster, std::int64_t gpus) 
   const bool fills = gpus <= cluster.gpus_per_node || gpus % cluster.gpus_per_node == 0;
   return fills || cluster.partly_used_gpus == 0 ? cluster.gpus_per_node : cluster.partly_used_gpus;
 }
+// Returns how many GPUs the cluster has.
+constexpr std::int64_t gpus_of(const ClusterSpec& cluster) {
+  if (cluster.unequal_nodes.empty()) return cluster.nodes * cluster.gpus_per_node;
+  std::int64_t gpus = 0;
+  for (const NodeShape& node : cluster.unequal_nodes) gpus += node.gpus;
+  return gpus;
+}
 // Returns how many GPUs the cluster offers a job that uses node_size(cluster, gpus) GPUs per node.
 constexpr std::int64_t gpus_for(const ClusterSpec& cluster, std::int64_t gpus) {
+  if (!cluster.unequal_nodes.empty()) return gpus_of(cluster);
   return cluster.nodes * node_size(cluster, gpus);
 }
 

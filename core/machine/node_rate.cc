@@ -11,9 +11,21 @@ ClusterSpec with_node_rate(ClusterSpec cluster, double node_gbps) {
   if (std::abs(node_gbps - own) <= kRounding * own) return cluster;
   constexpr double kCommonNic = 100;
   const auto common = static_cast<std::int64_t>(std::ceil(node_gbps / kCommonNic));
-  cluster.nics_per_node = std::min(cluster.gpus_per_node, common);
+  if (cluster.unequal_nodes.empty()) {
+    cluster.nics_per_node = std::min(cluster.gpus_per_node, common);
+  }
   cluster.inter_node.bandwidth =
       BytesPerSecond(node_gbps * 1e9 / 8 / static_cast<double>(cluster.nics_per_node));
+  return cluster;
+}
+
+ClusterSpec with_network_of(const ClusterSpec& source, ClusterSpec cluster) {
+  for (NodeShape& node : cluster.unequal_nodes) {
+    const std::int64_t nics = node.nics * source.nics_per_node / cluster.nics_per_node;
+    node.nics = std::max<std::int64_t>(1, nics);
+  }
+  cluster.inter_node = source.inter_node;
+  cluster.nics_per_node = source.nics_per_node;
   return cluster;
 }
 

@@ -1,6 +1,8 @@
 #include "core/plan/rank_layout.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -126,6 +128,104 @@ std::int64_t most_nodes(const Plan& plan, const GroupShape& group, std::int64_t 
   return most;
 }
 
+std::vector<std::int64_t> members_of(const GroupShape& shape, std::int64_t first) {
+  std::vector<std::int64_t> members;
+  members.reserve(static_cast<std::size_t>(shape.size()));
+  for (std::int64_t row = 0; row < shape.outer.members(); ++row) {
+    for (std::int64_t i = 0; i < shape.inner.members(); ++i) {
+      members.push_back(first + row * shape.outer.distance() + i * shape.inner.distance());
+    }
+  }
+  return members;
+}
+
+// Places groups on nodes that differ.
+class UnequalPlacement {
+ public:
+  explicit UnequalPlacement(const NodeMap& map)
+      : map_(map), ranks_on_(map.nodes().size()), groups_on_(map.nodes().size()) {}
+
+  void add(const std::vector<std::int64_t>& members) {
+    std::vector<std::size_t> touched;
+    for (const std::int64_t rank : members) {
+      const std::size_t node = map_.node_of(rank);
+      if (ranks_on_[node]++ == 0) touched.push_back(node);
+    }
+    placed_.ranks = std::ssize(members);
+    placed_.nodes = std::max<std::int64_t>(placed_.nodes, std::ssize(touched));
+    for (const std::size_t node : touched) {
+      if (touched.size() > 1) parts_.push_back({node, ranks_on_[node]});
+      if (touched.size() > 1) ++groups_on_[node];
+      ranks_on_[node] = 0;
+    }
+  }
+
+  GroupPlacement limiting(bool is_all_to_all) {
+    placed_.ranks_per_node = (placed_.ranks + placed_.nodes - 1) / placed_.nodes;
+    std::array<double, 3> least = {std::numeric_limits<double>::infinity(), 0, 0};
+    for (const Part& part : parts_) {
+      const NodeShape& node = map_.nodes()[part.node];
+      const std::int64_t groups = groups_on_[part.node];
+      const std::array<double, 3> own = {rate(node, part.ranks, groups, is_all_to_all),
+                                         -static_cast<double>(groups),
+                                         -static_cast<double>(part.ranks)};
+      if (own >= least) continue;
+      least = own;
+      placed_.ranks_per_node = part.ranks;
+      placed_.groups_per_node = groups;
+      placed_.node = node;
+    }
+    return placed_;
+  }
+
+ private:
+  struct Part {  // of a group on several nodes
+    std::size_t node = 0;
+    std::int64_t ranks = 0;
+  };
+
+  // Returns the NICs that the group gets on the node, as CollectiveCostModel counts them. For an
+  // all-to-all: per pair of ranks on this and other nodes.
+  double rate(const NodeShape& node, std::int64_t ranks, std::int64_t groups,
+              bool is_all_to_all) const {
+    const auto nics = static_cast<double>(node.nics), own = static_cast<double>(ranks);
+    const double near = std::max(1.0, nics / static_cast<double>(node.gpus)) * own;
+    const double got = std::min({nics, near, nics / static_cast<double>(groups)});
+    return is_all_to_all ? got / (own * static_cast<double>(placed_.ranks - ranks)) : got;
+  }
+
+  const NodeMap& map_;
+  std::vector<std::int64_t> ranks_on_, groups_on_;
+  std::vector<Part> parts_;
+  GroupPlacement placed_;
+};
+
+TransferPlacement place_unequal_transfers(const Plan& plan, const Dimension& pp,
+                                          const NodeMap& map) {
+  std::int64_t sent = 0, leaving = 0;
+  std::vector<std::int64_t> senders(map.nodes().size());
+  for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
+    const bool is_last = pp.coordinate(rank) == pp.extent - 1;
+    const std::int64_t to = is_last ? rank - pp.span() : rank + pp.stride;
+    const std::int64_t transfers = plan.virtual_stages - (is_last ? 1 : 0);
+    sent += transfers;
+    if (transfers == 0 || map.node_of(to) == map.node_of(rank)) continue;
+    leaving += transfers;
+    ++senders[map.node_of(rank)];
+  }
+  TransferPlacement placement;
+  placement.share_leaving_node = static_cast<double>(leaving) / static_cast<double>(sent);
+  for (std::size_t i = 0; i < senders.size(); ++i) {
+    const NodeShape& node = map.nodes()[i];
+    const bool is_worse = senders[i] * std::max<std::int64_t>(1, placement.node.nics) >
+                          placement.senders_per_node * node.nics;
+    if (!is_worse) continue;
+    placement.senders_per_node = senders[i];
+    placement.node = node;
+  }
+  return placement;
+}
+
 }  // namespace
 
 std::int64_t global_rank(const Plan& plan, const RankCoordinates& at) {
@@ -145,15 +245,7 @@ RankCoordinates coordinates(const Plan& plan, std::int64_t rank) {
 std::vector<std::int64_t> group_members(const Plan& plan, GroupKind group, std::int64_t rank) {
   const GroupShape shape = shape_of(plan, group);
   if (!shape.holds(rank)) return {rank};
-  const std::int64_t first = shape.first_of(rank);
-  std::vector<std::int64_t> members;
-  members.reserve(static_cast<std::size_t>(shape.size()));
-  for (std::int64_t row = 0; row < shape.outer.members(); ++row) {
-    for (std::int64_t i = 0; i < shape.inner.members(); ++i) {
-      members.push_back(first + row * shape.outer.distance() + i * shape.inner.distance());
-    }
-  }
-  return members;
+  return members_of(shape, shape.first_of(rank));
 }
 
 GroupPosition group_position(const Plan& plan, GroupKind group, std::int64_t rank) {
@@ -181,8 +273,17 @@ std::int64_t group_size(const Plan& plan, GroupKind group) {
   return 1;
 }
 
-GroupPlacement place_group(const Plan& plan, GroupKind group, std::int64_t gpus_per_node) {
+GroupPlacement place_group(const Plan& plan, GroupKind group, const NodeMap& map) {
   const GroupShape shape = shape_of(plan, group);
+  if (!map.is_equal()) {
+    UnequalPlacement all(map);
+    for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
+      const bool is_first = shape.holds(rank) && shape.first_of(rank) == rank;
+      if (is_first) all.add(members_of(shape, rank));
+    }
+    return all.limiting(group == GroupKind::kExpert);
+  }
+  const std::int64_t gpus_per_node = map.gpus_per_node();
   GroupPlacement placement;
   placement.ranks = shape.size();
   placement.nodes = most_nodes(plan, shape, gpus_per_node);
@@ -209,7 +310,17 @@ GroupPlacement place_ranks(const std::vector<std::int64_t>& ranks, std::int64_t 
   return placement;
 }
 
-GroupPlacement place_replicas(const Plan& plan, std::int64_t gpus_per_node) {
+GroupPlacement place_replicas(const Plan& plan, const NodeMap& map) {
+  if (!map.is_equal()) {
+    UnequalPlacement all(map);
+    std::vector<std::vector<std::int64_t>> stages(static_cast<std::size_t>(plan.degrees.pp));
+    for (std::int64_t rank = 0; rank < gpu_count(plan); ++rank) {
+      stages[static_cast<std::size_t>(coordinates(plan, rank).pp)].push_back(rank);
+    }
+    for (const std::vector<std::int64_t>& stage : stages) all.add(stage);
+    return all.limiting(false);
+  }
+  const std::int64_t gpus_per_node = map.gpus_per_node();
   const std::int64_t gpus = gpu_count(plan);
   const std::int64_t nodes = (gpus + gpus_per_node - 1) / gpus_per_node;
   const bool side_by_side = plan.rank_order == RankOrder::kTpDpPp;
@@ -224,9 +335,11 @@ GroupPlacement place_replicas(const Plan& plan, std::int64_t gpus_per_node) {
   return placement;
 }
 
-TransferPlacement place_transfers(const Plan& plan, std::int64_t gpus_per_node) {
+TransferPlacement place_transfers(const Plan& plan, const NodeMap& map) {
   const Dimension pp = dimensions_of(plan).pp;
   if (pp.extent == 1) return {};
+  if (!map.is_equal()) return place_unequal_transfers(plan, pp, map);
+  const std::int64_t gpus_per_node = map.gpus_per_node();
   if (pp.stride >= gpus_per_node) return {1.0, gpus_per_node};
   // After this many ranks, the placement of pipelines on nodes repeats.
   const std::int64_t period = std::lcm(pp.block(), gpus_per_node);

@@ -32,6 +32,7 @@ struct PlanFile {
   // a wider interval.
   std::vector<std::string> settings_assumed = {};
   PlanContents contents = {};
+  std::vector<std::string> nodes = {};  // hosts that a scheduler gave (core/machine/allocation.h)
 };
 
 }  // namespace tpsim

@@ -32,6 +32,7 @@ constexpr auto kFileFields = [](auto& io, auto& file) {
   io.text(key_at("plan/stack"), file.stack);
   io.object_if(!file.parts.empty(), key_at("plan/parts"),
                [&](auto& inner) { part_value_fields(inner, file.parts); });
+  io.texts(key_at("plan/nodes"), file.nodes);
   io.object_if(file.node_gbps > 0, key_at("plan/network"), [&](auto& inner) {
     inner.number(key_at("plan/node_gbps"), file.node_gbps, {1, 1e6});
   });

@@ -137,8 +137,7 @@ void draw_choices(Ui& ui) {
   const std::string gpus_help =
       ui.views.scenario ? fmt::format("Number of GPUs to use. {} has {} in nodes of {}.",
                                       ui.views.scenario->cluster.name,
-                                      count_text(ui.views.scenario->cluster.nodes *
-                                                 ui.views.scenario->cluster.gpus_per_node),
+                                      count_text(gpus_of(ui.views.scenario->cluster)),
                                       ui.views.scenario->cluster.gpus_per_node)
                         : "Number of GPUs to use.";
   if (number(ui, "GPUs", gpus_help.c_str(), choice.gpus)) ask_anew(ui);

@@ -2,17 +2,18 @@
 
 #include <algorithm>
 
+#include "core/scenario/node_map.h"
+
 namespace tpsim {
 
 std::int64_t shard_ranks(const Scenario& scenario, const Plan& plan) {
-  return shard_ranks(plan, node_size(scenario.cluster, gpu_count(plan)),
-                     scenario.stack.parts.shard_group);
+  return shard_ranks(plan, node_map(scenario, plan), scenario.stack.parts.shard_group);
 }
 
-std::int64_t shard_ranks(const Plan& plan, std::int64_t node_gpus, std::int64_t shard_group) {
+std::int64_t shard_ranks(const Plan& plan, const NodeMap& nodes, std::int64_t shard_group) {
   const std::int64_t all = data_ranks(plan);
   if (shard_group == kShardOverAll || plan.zero == 0) return all;
-  const GroupPlacement data = place_group(plan, GroupKind::kData, node_gpus);
+  const GroupPlacement data = place_group(plan, GroupKind::kData, nodes);
   const std::int64_t tp = plan.degrees.tp;
   const std::int64_t shards =
       shard_group == kShardOverNode ? data.ranks_per_node : shard_group / tp;

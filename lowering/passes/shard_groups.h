@@ -12,8 +12,8 @@ namespace tpsim {
 // Returns the number of ranks that share one copy of the sharded state. Equals data_ranks() for
 // ZeRO 0, if the stack does not set a group, or if the group size does not divide the ranks.
 std::int64_t shard_ranks(const Scenario& scenario, const Plan& plan);
-// The same for the part's value `shard_group`. `node_gpus`: GPUs of a node that the job uses.
-std::int64_t shard_ranks(const Plan& plan, std::int64_t node_gpus, std::int64_t shard_group);
+// The same for the part's value `shard_group`. `nodes`: those that the job uses.
+std::int64_t shard_ranks(const Plan& plan, const NodeMap& nodes, std::int64_t shard_group);
 
 // Returns the placement of a group of `shards` neighboring data-parallel ranks. All groups
 // communicate at once.

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/normal.h"
+#include "core/machine/node_rate.h"
 #include "core/scenario/measured_stack.h"
 #include "lowering/passes/step_habits.h"
 #include "plans/questions/other_networks.h"
@@ -54,13 +55,13 @@ namespace {
 // Returns the plan and equivalent plans with other settings, since a launcher may support only one
 // of them. Without data-parallel replicas, ZeRO 0 and 1 are equivalent. Rank orders are equivalent
 // if they place every group on the same nodes.
-std::vector<Plan> spellings_of(const ClusterSpec& cluster, const Plan& plan) {
+std::vector<Plan> spellings_of(const Scenario& scenario, const Plan& plan) {
   std::vector<Plan> all = {plan};
   if (plan.zero <= 1 && plan.degrees.dp * plan.degrees.cp == 1) {
     all.push_back(plan);
     all.back().zero = 1 - plan.zero;
   }
-  if (rank_order_matters(plan.degrees, node_size(cluster, gpu_count(plan)))) return all;
+  if (rank_order_matters(scenario, plan)) return all;
   for (std::size_t i = 0, n = all.size(); i < n; ++i) {
     Plan other = all[i];
     other.rank_order =
@@ -248,7 +249,7 @@ std::optional<OpenStep> OpenInputs::step_on(Other& other, const Plan& plan) cons
   const bool spans_nodes = gpu_count(plan) > state_->cluster.gpus_per_node;
   if (other.input == OpenInput::kNetwork && !spans_nodes) return std::nullopt;
   if (other.input == OpenInput::kLink && gpu_count(plan) == 1) return std::nullopt;
-  for (Plan& spelling : spellings_of(state_->cluster, plan)) {
+  for (Plan& spelling : spellings_of(other.scenario, plan)) {
     // Uses the gradient dtype that `tpsim simulate` assumes if a command does not state one.
     const bool narrow = has_narrow_gradients(other.scenario.stack.parts);
     if (narrow || state_->narrow_gradients) {

@@ -16,8 +16,7 @@ Result<std::vector<Scenario>> other_networks(const Catalogue& catalogue, const S
     if (name == own || cluster.profile != taken.profile) continue;
     if (cluster.nodes == 1 || cluster.gpus_per_node != taken.gpus_per_node) continue;
     Scenario other = scenario;
-    other.cluster.inter_node = cluster.inter_node;
-    other.cluster.nics_per_node = cluster.nics_per_node;
+    other.cluster = with_network_of(cluster, std::move(other.cluster));
     found.push_back(std::move(other));
   }
   return found;

@@ -47,7 +47,7 @@ class Questioner {
 
   std::int64_t enough_gpus(const std::vector<SettingValue>& asked) const {
     const ClusterSpec& cluster = scenario_.cluster;
-    const std::int64_t most = cluster.nodes * cluster.gpus_per_node;
+    const std::int64_t most = gpus_of(cluster);
     SearchSpace space = with_settings(space_, asked);
     for (std::int64_t gpus = 2 * space.gpus; gpus <= most; gpus *= 2) {
       space.gpus = gpus;

@@ -135,7 +135,7 @@ std::vector<std::int64_t> expert_degrees(const Scenario& scenario, const SearchS
 std::vector<std::int64_t> gpu_counts_of(const ClusterSpec& cluster, const SearchSpace& space) {
   const std::int64_t per_node = node_size(cluster, space.gpus);
   const bool varies = space.objective == Objective::kCost || space.objective == Objective::kEnergy;
-  if (!varies || space.gpus <= per_node) return {space.gpus};
+  if (!varies || space.gpus <= per_node || !cluster.unequal_nodes.empty()) return {space.gpus};
   std::vector<std::int64_t> counts;
   for (std::int64_t gpus = per_node; gpus <= space.gpus; gpus += per_node) counts.push_back(gpus);
   return counts;

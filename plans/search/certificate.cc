@@ -38,6 +38,10 @@ std::uint64_t inputs_hash(const Scenario& scenario, const SearchSpace& space) {
         to_json(scenario.profile), to_json(space)}) {
     hash = fnv1a(text, hash);
   }
+  for (const RankNodes& one : scenario.rank_nodes) {
+    if (one.degrees.tp > 0) continue;  // chosen by tpsim
+    for (const std::int32_t node : one.node_of) hash = fnv1a(std::to_string(node) + ",", hash);
+  }
   return hash;
 }
 

@@ -3,19 +3,21 @@
 #include <algorithm>
 
 #include "core/plan/rank_layout.h"
+#include "core/scenario/node_map.h"
 #include "plans/search/allowed_values.h"
 
 namespace tpsim {
 
-bool rank_order_matters(const ParallelDegrees& degrees, std::int64_t gpus_per_node) {
-  Plan one, other;
-  one.degrees = other.degrees = degrees;
+bool rank_order_matters(const Scenario& scenario, const Plan& plan) {
+  Plan one = plan, other = plan;
   one.rank_order = RankOrder::kTpDpPp;
   other.rank_order = RankOrder::kTpPpDp;
   if (!experts_fit_ranks(other)) return true;
+  const NodeMap nodes = node_map(scenario, one), other_nodes = node_map(scenario, other);
   const auto moves = [&](GroupKind group) {
-    return place_group(one, group, gpus_per_node) != place_group(other, group, gpus_per_node);
+    return place_group(one, group, nodes) != place_group(other, group, other_nodes);
   };
+  if (moves(GroupKind::kTensor) || moves(GroupKind::kContext)) return true;  // nodes differ
   if (moves(GroupKind::kData) || moves(GroupKind::kPipeline) || moves(GroupKind::kEmbedding)) {
     return true;
   }
@@ -61,9 +63,9 @@ class LayoutList {
 
   void add_layout(const ParallelDegrees& degrees) {
     if (const char* reason = refusal_reason(degrees)) return refuse(reason);
-    const std::int64_t gpus = degrees.tp * degrees.pp * degrees.dp * degrees.cp;
-    const std::int64_t node = node_size(scenario_.cluster, gpus);
-    layouts_.legal.push_back({degrees, rank_order_matters(degrees, node)});
+    Plan plan;
+    plan.degrees = degrees;
+    layouts_.legal.push_back({degrees, rank_order_matters(scenario_, plan)});
   }
 
   void refuse(const char* reason) {

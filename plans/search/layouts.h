@@ -13,8 +13,8 @@
 
 namespace tpsim {
 
-// Returns whether the other rank order places some group on different nodes.
-bool rank_order_matters(const ParallelDegrees& degrees, std::int64_t gpus_per_node);
+// Returns whether the other rank order places some group of the plan on different nodes.
+bool rank_order_matters(const Scenario& scenario, const Plan& plan);
 
 struct Layout {
   ParallelDegrees degrees;

@@ -151,7 +151,7 @@ Status check_space(const Scenario& scenario, const SearchSpace& space, int top) 
                      "--gpus", fmt::format("choose between 1 and {}", available));
   }
   const std::int64_t node = node_size(cluster, space.gpus);
-  if (space.gpus > node && space.gpus % node != 0) {
+  if (cluster.unequal_nodes.empty() && space.gpus > node && space.gpus % node != 0) {
     const std::int64_t below = space.gpus / node * node;
     return bad_input(
         fmt::format("{} GPUs do not fill whole nodes of {} GPUs", space.gpus, node), "--gpus",

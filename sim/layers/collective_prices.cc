@@ -1,4 +1,5 @@
 // Prices collectives and P2P transfers of a plan's groups, in seconds.
+#include "core/scenario/node_map.h"
 #include "lowering/passes/shard_groups.h"
 #include "lowering/passes/step_habits.h"
 #include "sim/layers/dispatch_time.h"
@@ -9,8 +10,7 @@ namespace tpsim {
 const GroupPlacement& LayerPricer::placed(const Plan& plan, GroupKind group) const {
   Placed& last = placed_[static_cast<std::size_t>(group)];
   if (last.degrees != plan.degrees || last.rank_order != plan.rank_order) {
-    last = {plan.degrees, plan.rank_order,
-            place_group(plan, group, node_size(scenario().cluster, gpu_count(plan)))};
+    last = {plan.degrees, plan.rank_order, place_group(plan, group, node_map(scenario(), plan))};
   }
   return last.placement;
 }
@@ -49,12 +49,13 @@ Seconds LayerPricer::collective(const LoweredCollective& record, const Plan& pla
 
 TransferCost LayerPricer::price_transfer(const Program& program, const Plan& plan) const {
   TransferCost cost;
-  const auto [leaving, senders] =
-      place_transfers(plan, node_size(scenario().cluster, gpu_count(plan)));
+  const TransferPlacement placed = place_transfers(plan, node_map(scenario(), plan));
+  const double leaving = placed.share_leaving_node;
   for (const CollectiveRecord& record : program.collectives) {
     const Bytes bytes(static_cast<double>(record.bytes));
     if (record.kind == CollectiveKind::kSend) {
-      cost.wire += leaving * collectives().price_point_to_point(bytes, true, senders) +
+      cost.wire += leaving * collectives().price_point_to_point(
+                                 bytes, true, placed.senders_per_node, placed.node) +
                    (1 - leaving) * collectives().price_point_to_point(bytes, false, 0);
     } else if (record.kind == CollectiveKind::kAllGather) {
       cost.gather += collective({record}, plan);

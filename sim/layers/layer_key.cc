@@ -10,8 +10,12 @@ namespace tpsim {
 namespace {
 
 // Adds what determines the placement of groups on nodes: the node size, and the total number of
-// GPUs if they do not fill whole nodes.
+// GPUs if they do not fill whole nodes. On nodes that differ, all degrees do.
 void add_nodes(LayerKey& key, const Plan& plan, const ClusterSpec& cluster) {
+  if (!cluster.unequal_nodes.empty()) {
+    key.degrees = plan.degrees;
+    key.rank_order = plan.rank_order;
+  }
   const std::int64_t gpus = gpu_count(plan);
   key.node = node_size(cluster, gpus);
   if (gpus % key.node != 0) key.world = gpus;
@@ -26,7 +30,6 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
       has_replicas(plan) && plan.zero >= 2;  // with ZeRO 2 and 3 every layer has collectives
   LayerKey key{
       .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
-  add_nodes(key, plan, scenario.cluster);
   key.degrees.tp = plan.degrees.tp;
   key.degrees.cp = plan.degrees.cp;
   key.micro_batch = plan.micro_batch;
@@ -52,13 +55,13 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   const GatheredDegrees gathered = gathered_degrees(scenario.stack, key.zero);
   if (gathered.expert) key.degrees.ep = plan.degrees.ep;
   if (gathered.pipeline) key.degrees.pp = plan.degrees.pp;
+  add_nodes(key, plan, scenario.cluster);
   return key;
 }
 
 LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, std::int64_t block) {
   LayerKey key{
       .kind = kind, .block = block, .dtype = plan.dtype, .gradient_dtype = plan.gradient_dtype};
-  add_nodes(key, plan, scenario.cluster);
   key.degrees = plan.degrees;
   key.degrees.pp = 0;
   key.zero = has_replicas(plan) ? plan.zero : 0;
@@ -74,6 +77,7 @@ LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario, s
   const bool placed_by_pp = kind < LayerKind::kEmbedding || plan.rank_order == RankOrder::kTpPpDp ||
                             has_owners(scenario.stack, key.zero);
   if (placed_by_pp) key.degrees.pp = plan.degrees.pp;
+  add_nodes(key, plan, scenario.cluster);
   return key;
 }
 
@@ -89,9 +93,10 @@ LayerKey chunk_key(const Plan& plan, const Scenario& scenario) {
 }
 
 // All degrees count, because the total number of GPUs determines how many of a node are used.
-LayerKey transfer_key(const Plan& plan) {
+LayerKey transfer_key(const Plan& plan, const Scenario& scenario) {
   LayerKey key{.degrees = plan.degrees, .micro_batch = plan.micro_batch};
-  key.degrees.ep = key.degrees.etp = 0;
+  // Groups of experts decide where ranks run if nodes differ.
+  if (scenario.cluster.unequal_nodes.empty()) key.degrees.ep = key.degrees.etp = 0;
   key.virtual_stages = plan.virtual_stages;
   key.sequence_parallel = plan.sequence_parallel;
   key.rank_order = plan.rank_order;

@@ -43,7 +43,7 @@ LayerKey layer_key(LayerKind kind, const Plan& plan, const Scenario& scenario,
                    std::int64_t block = 0);
 LayerKey fixed_key(LayerKind kind, const Plan& plan, const Scenario& scenario,
                    std::int64_t block = 0);
-LayerKey transfer_key(const Plan& plan);
+LayerKey transfer_key(const Plan& plan, const Scenario& scenario);
 LayerKey chunk_key(const Plan& plan, const Scenario& scenario);
 
 struct LayerKeyHash {

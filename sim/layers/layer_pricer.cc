@@ -283,7 +283,7 @@ const FixedCost& LayerPricer::fixed(LayerKind kind, const Plan& plan, std::int64
 }
 
 const TransferCost& LayerPricer::transfer(const Plan& plan) {
-  const LayerKey key = transfer_key(plan);
+  const LayerKey key = transfer_key(plan, scenario());
   const auto [transfer, is_new] = transfers_.place(key);
   if (!is_new) return transfer;
   LayerKey traced = key;  // the sent tensors do not depend on placement

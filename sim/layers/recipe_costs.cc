@@ -1,4 +1,5 @@
 // Costs of a low-precision recipe per chunk and per step, in addition to the passes in layers.
+#include "core/scenario/node_map.h"
 #include "lowering/passes/quantization.h"
 #include "sim/layers/layer_pricer.h"
 
@@ -27,8 +28,7 @@ PhaseCost LayerPricer::scale_exchange(const Plan& plan, std::int64_t blocks) con
   constexpr double kTensors =
       4 * 3;  // per block: input, weight and output of its four linear layers
   constexpr double kKernels = 4;
-  const GroupPlacement placement =
-      place_replicas(plan, node_size(scenario().cluster, gpu_count(plan)));
+  const GroupPlacement placement = place_replicas(plan, node_map(scenario(), plan));
   const Bytes bytes(kTensors * sizeof(float) * static_cast<double>(blocks));
   const Seconds reduction = collectives().price(CollectiveKind::kAllReduce, bytes, placement);
   const Seconds update = kKernels * scenario().profile.model.kernel_latency;

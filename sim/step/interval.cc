@@ -7,7 +7,7 @@
 
 #include "core/base/normal.h"
 #include "core/base/text.h"
-#include "core/plan/rank_layout.h"
+#include "core/scenario/node_map.h"
 #include "core/software/cpu_optimizers.h"
 #include "costs/scan_model.h"
 #include "lowering/passes/step_habits.h"
@@ -81,11 +81,11 @@ UncertainShare share_within_nodes(StepTerm term, const StackSpec& stack, const P
 
 // Returns the shares of the step. Each term counts in at most one of them.
 UncertainShares uncertain_shares(const Scenario& scenario, const Plan& plan, const StepCost& cost) {
-  const std::int64_t node = node_size(scenario.cluster, gpu_count(plan));
+  const NodeMap nodes = node_map(scenario, plan);
   UncertainShares shares;
   for (const StepTerm term : kStepTerms) {
     const std::optional<GroupKind> group = group_of(term);
-    const bool spans_nodes = group && place_group(plan, *group, node).nodes > 1;
+    const bool spans_nodes = group && place_group(plan, *group, nodes).nodes > 1;
     const UncertainShare share =
         spans_nodes ? &UncertainShares::network : share_within_nodes(term, scenario.stack, plan);
     if (share != nullptr) shares.*share += std::max(0.0, cost.terms[term] / cost.step);

@@ -89,7 +89,7 @@ TEST_CASE("unsupported options of other programs get a hint") {
     const auto line = parsed(words);
     return line.ok() ? std::string() : line.error().hint;
   };
-  CHECK(hint({"plan", "--nodes", "4"}) ==
+  CHECK(hint({"plan", "--nnodes", "4"}) ==
         "write --gpus with the number of nodes times the GPUs per node");
   CHECK(hint({"plan", "--bf16"}) == "write --dtype bf16");
   CHECK(hint({"simulate", "--gpus", "8"}) ==

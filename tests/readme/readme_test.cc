@@ -1,4 +1,4 @@
-// Runs the commands shown in README.md and two pages of docs/, and compares their output.
+// Runs the commands shown in README.md and three pages of docs/, and compares their output.
 #include <sys/wait.h>
 
 #include <array>
@@ -83,9 +83,9 @@ void regenerate(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("every command shown in README, tour and reference-model prints the shown output") {
-  const std::string page =
-      GENERATE(as<std::string>{}, "README.md", "docs/tour.md", "docs/reference-model.md");
+TEST_CASE("every command shown in README and three pages of docs prints the shown output") {
+  const std::string page = GENERATE(as<std::string>{}, "README.md", "docs/tour.md",
+                                    "docs/allocation.md", "docs/reference-model.md");
   const std::vector<ShownCommand> commands = shown_commands(text_of(TPSIM_SOURCE_DIR "/" + page));
   REQUIRE_FALSE(commands.empty());
   if (std::getenv("TPSIM_REGENERATE_GOLDEN") != nullptr)

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include "app/reports/report_json.h"
+#include "app/scenario/allocated.h"
 #include "app/scenario/fit.h"
 #include "cli/commands/commands.h"
 #include "core/json/json_document.h"
@@ -53,6 +54,13 @@ std::vector<Given> drawn_plans() {
        {of(Setting::kGradientDtype), "bf16"},
        {opt_of(StackPart::kDispatcher), "deepep"},
        {opt_of(StackPart::kExpertLoad), "1.5"}},
+      {{Opt("--model"), "llama-3-8b"},
+       {Opt("--cluster"), "gb200-nvl72"},
+       {Opt("--stack"), "megatron-core"},
+       {Opt("--nodes"), "a[1-3] rack=r1; b1 rack=r2 nics=2"},
+       {of(Setting::kTp), "2"},
+       {of(Setting::kPp), "2"},
+       {of(Setting::kDp), "4"}},
       // No stack is given.
       {{Opt("--model"), "bloom-3b"},
        {Opt("--cluster"), "jean-zay-a100"},
@@ -87,6 +95,9 @@ Given restatements(const PlanFile& file) {
                {Opt("--model"), file.model.name},
                {Opt("--seq"), std::to_string(file.model.seq)}};
   if (file.node_gbps > 0) all.emplace_back(Opt("--node-gbps"), std::to_string(file.node_gbps));
+  std::string nodes;
+  for (const std::string& line : file.nodes) nodes += line + ";";
+  if (!nodes.empty()) all.emplace_back(Opt("--nodes"), nodes);
   for (const SettingRow& row : setting_rows()) {
     if (row.counts_for == nullptr)
       all.emplace_back(opt_of(row.setting), text_of(file.plan, row.setting));
@@ -122,6 +133,22 @@ TEST_CASE("an option that repeats a saved plan changes nothing") {
     }
     CHECK(report(simulated(every, file)) == report(first));
   }
+}
+
+TEST_CASE("a plan on given hosts keeps them with its ranks, and a file of ranks has each once") {
+  const Given on_hosts = drawn_plans()[2];
+  const SimulatedPlan first = simulated(on_hosts);
+  const PlanFile file = saved(first);
+  REQUIRE(file.nodes.size() == 4);
+  CHECK(file.nodes.front().starts_with("a1 rack=r1 ranks="));
+  const std::string hosts = rank_file(first.named, first.run.plan).value();
+  CHECK(std::count(hosts.begin(), hosts.end(), '\n') == 16);
+  CHECK(rank_file(simulated({}, file).named, file.plan).value() == hosts);
+  const auto wider = simulated({{opt_of(Setting::kDp), "2"}}, file);  // another layout
+  CHECK(std::ssize(wider.named.scenario.rank_nodes) == 2);
+  CHECK_FALSE(rank_file(simulated({{Opt("--cluster"), "dgx-b200"}}, file).named, file.plan).ok());
+  const SimulatedPlan moved = simulated({{Opt("--cluster"), "dgx-b200"}}, file);
+  CHECK(moved.named.dropped == std::vector<std::string>{"allocation of 4 hosts"});
 }
 
 TEST_CASE("a copy of the cluster's file is the same cluster") {

@@ -18,7 +18,7 @@ static_assert(field_count<PlannedOp>() == 13);
 static_assert(field_count<OuterPart>() == 6);
 static_assert(field_count<EndShape>() == 9);
 static_assert(field_count<ParallelDegrees>() == 6);
-static_assert(field_count<ClusterSpec>() == 19);
+static_assert(field_count<ClusterSpec>() == 20);
 static_assert(field_count<LinkSpec>() == 4);
 static_assert(field_count<HostSpec>() == 6);
 static_assert(field_count<StackSpec>() == 36);
@@ -42,7 +42,7 @@ static_assert(field_count<MatmulTuning>() == 9);
 static_assert(field_count<OpSample>() == 4);
 static_assert(field_count<CollectiveSample>() == 4);
 static_assert(field_count<Plan>() == 17);
-static_assert(field_count<PlanFile>() == 11);
+static_assert(field_count<PlanFile>() == 12);
 static_assert(field_count<PlanContents>() == 3);
 
 ModelSpec odd_model() {
@@ -323,6 +323,7 @@ ClusterSpec odd_cluster() {
           2,
           4,
           3,
+          {{6, 2}, {5, 3}},
           {"inside", BytesPerSecond(300e9 * kThird), Seconds(kThird * 1e-6), 0.9 * kThird},
           {"between", BytesPerSecond(12.5e9), Seconds(5e-6), 0.5},
           {"a test", BytesPerSecond(32e9 * kThird), 0.8 * kThird, BytesPerSecond(4e11 * kThird),

@@ -54,7 +54,9 @@ TEST_CASE("a plan is unchanged by its file") {
                       400 * kThird,
                       true,
                       true,
-                      {"--of-next-year", "mirror"}};
+                      {"--of-next-year", "mirror"},
+                      {},
+                      {"a rack=r1", "b rack=r2"}};
   check_round_trip(file, parse_plan);
   const PlanFile read = *parse_plan(to_json(file), "f");
   CHECK(read.plan == odd_plan());
@@ -63,6 +65,7 @@ TEST_CASE("a plan is unchanged by its file") {
   CHECK(read.stack == "megatron-lm");
   CHECK(read.parts == file.parts);
   CHECK(read.node_gbps == file.node_gbps);
+  CHECK(read.nodes == file.nodes);
   CHECK(read.stack_assumed);
   CHECK(read.network_assumed);
   CHECK(read.settings_assumed == file.settings_assumed);
