@@ -100,6 +100,8 @@ class CPUOffload:
 
 def fill_fsdp(module):
     module.CPUOffload = CPUOffload
+    module.OffloadPolicy = type("OffloadPolicy", (Stub,), {"_tpsim_stub": True})
+    module.CPUOffloadPolicy = type("CPUOffloadPolicy", (module.OffloadPolicy,), {"_tpsim_stub": True})
     for name, members in ENUMERATIONS.items():
         setattr(module, name, enum.Enum(name, members))
 

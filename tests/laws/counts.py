@@ -248,10 +248,12 @@ def adapter_flops(model, batch):
     return step_flops(model, batch) - batch * (sum(products[kind] for kind in layers) + head)
 
 
-def recomputed_flops(model, plan):
-    """FLOPs of full recompute, or of recomputing the first blocks of each chunk."""
+def recomputed_flops(model, plan, stops_early):
+    """FLOPs of full recompute, or of recomputing the first blocks of each chunk. `stops_early`: without the last GEMM
+    of a dense block, whose result nothing saves."""
     kinds, layers = blocks_of(model)
-    each = [block_flops(model, kind) for kind in kinds]
+    last = 2 * model["seq"] * model["hidden"] if stops_early else 0
+    each = [block_flops(model, kind) - last * kind["ffn"] for kind in kinds]
     again, first = 0, 0
     for count in plan["stage_layers"]:
         some = {"full": count, "blocks": min(count, plan["recompute_blocks"]), "none": 0}[plan["recompute"]]
