@@ -1,6 +1,9 @@
 #include "gui/views/choice.h"
 
+#include <utility>
+
 #include "app/scenario/scenario_request.h"
+#include "app/scenario/untried_parts.h"
 #include "core/machine/node_rate.h"
 #include "core/scenario/measured_stack.h"
 #include "plans/search/usual_batch.h"
@@ -36,11 +39,16 @@ Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choic
   request.ignore_stack_limits = choice.ignores_stack_limits;
   request.gpus = choice.gpus;
   TPSIM_TRY(app::NamedScenario named, app::load_scenario(request, catalogue));
-  LoadedChoice loaded{named.scenario, names_of(named), unstated_of(named)};
-  loaded.scenario.cluster.intra_node.bandwidth *= choice.intra_node;
+  named.is_saved = choice.around.has_value();
+  Scenario& scenario = named.scenario;
+  scenario.cluster.intra_node.bandwidth *= choice.intra_node;
   // Only the chosen software is planned, so the stack's alternative parts are removed.
-  loaded.scenario.stack.choices.parts.clear();
-  return loaded;
+  scenario.stack.choices.parts.clear();
+  for (const auto& [part, value] : faster_parts(named, space_of(choice, scenario.model))) {
+    named.parts[part] = value;
+    scenario.stack = with_parts(std::move(scenario.stack), {{part, value}});
+  }
+  return LoadedChoice{named.scenario, names_of(named), unstated_of(named)};
 }
 
 void choose_model(const std::string& name, Choice& choice) {
@@ -84,6 +92,19 @@ void select(const Selection& selection, AppState& state) {
 
 std::int64_t global_batch_of(const Choice& choice, const ModelSpec& model) {
   return choice.global_batch > 0 ? choice.global_batch : searched_global_batch(model, choice.gpus);
+}
+
+// Settings that the limits leave free keep the values of the plan that the search starts from.
+SearchSpace space_of(const Choice& choice, const ModelSpec& model) {
+  SearchSpace space = choice.around ? space_around(*choice.around) : SearchSpace();
+  SearchLimits limits = choice.limits;
+  for (const SettingRow& row : setting_rows()) {
+    if (limits.asked[row.setting].empty()) limits.asked[row.setting] = space.asked[row.setting];
+  }
+  static_cast<SearchLimits&>(space) = std::move(limits);
+  space.gpus = choice.gpus;
+  space.global_batch = global_batch_of(choice, model);
+  return space;
 }
 
 }  // namespace tpsim::gui

@@ -5,6 +5,7 @@
 #include "core/scenario/catalogue.h"
 #include "gui/views/app_state.h"
 #include "plans/questions/open_inputs.h"
+#include "plans/search/search_space.h"
 
 namespace tpsim::gui {
 
@@ -13,7 +14,10 @@ struct LoadedChoice {
   ScenarioNames names;  // including defaults and the scaled network bandwidth
   Unstated unstated;
 };
+// Parts of the software that the user did not choose are those that `tpsim plan` takes.
 Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choice);
+// Returns what the choice searches.
+SearchSpace space_of(const Choice& choice, const ModelSpec& model);
 
 // Selects another model, with the default batch and dtypes of `tpsim plan`.
 void choose_model(const std::string& name, Choice& choice);

@@ -56,21 +56,9 @@ void Findings::add(SearchNews news) {
 }
 
 SearchJob::SearchJob(Choice choice, std::shared_ptr<const Scenario> scenario)
-    : choice_(std::move(choice)), scenario_(std::move(scenario)) {
-  if (choice_.around) space_ = space_around(*choice_.around);
-  restrict_space(choice_.limits);
-  space_.gpus = choice_.gpus;
-  space_.global_batch = global_batch_of(choice_, scenario_->model);
-}
-
-// Sets the limits. Settings that they leave free keep the values of the plan that the search starts
-// from.
-void SearchJob::restrict_space(SearchLimits limits) {
-  for (const SettingRow& row : setting_rows()) {
-    if (limits.asked[row.setting].empty()) limits.asked[row.setting] = space_.asked[row.setting];
-  }
-  static_cast<SearchLimits&>(space_) = std::move(limits);
-}
+    : choice_(std::move(choice)),
+      scenario_(std::move(scenario)),
+      space_(space_of(choice_, scenario_->model)) {}
 
 SearchNews SearchJob::step(const std::function<void(double)>& progress) {
   SearchNews news;

@@ -61,7 +61,6 @@ class SearchJob {
 
  private:
   enum class Stage : std::uint8_t { kBest, kFront, kDegrees };
-  void restrict_space(SearchLimits limits);
   SearchNews news_of(SearchResult found) const;
   SearchNews find_best(const StagedSearch::Progress& progress);
 

@@ -119,6 +119,11 @@ def search(case, base, options, row, value):
         if error.kind != "does_not_fit" or report["predicted"]["p_oom"] < 0.9:
             yield f"is refused by plan: {error}", ("plan", question), ("simulate", options)
         return
+    # A search takes other parts of the software that are faster.
+    chosen = found.get("parts_searched", [{}])[0].get("parts", {})
+    others = {option_of(part): word for part, word in chosen.items() if part != row and part not in options}
+    if others:
+        report = case.tpsim.simulate({**options, **others})[0]
     listed = False
     for plan, file in zip(found["plans"], files):
         saved = json.loads(file)
