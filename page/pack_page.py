@@ -4,19 +4,32 @@
 pack_page.py page.html program.js program.wasm data-folder out.html
 
 The script, the program and the catalogue (models, clusters, profiles, stacks, campaigns) are
-compressed and stored in the page as base-85 text: five characters for four bytes. The alphabet is
-that of base64.b85encode, except for the character "<", which could end a script. `tpsim report`
-adds the plan.
+compressed, by zopfli where it is installed, and stored in the page as base-85 text: five characters
+for four bytes. The alphabet is that of base64.b85encode, except for the character "<", which could
+end a script. `tpsim report` adds the plan.
 """
 import base64
 import gzip
 import json
 import pathlib
+import shutil
+import subprocess
 import sys
+import tempfile
+
+
+def compressed(data: bytes) -> bytes:
+    zopfli = shutil.which("zopfli")
+    if zopfli is None:
+        return gzip.compress(data, 9, mtime=0)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        return subprocess.run([zopfli, "-c", file.name], check=True, stdout=subprocess.PIPE).stdout
 
 
 def packed(data: bytes) -> str:
-    return base64.b85encode(gzip.compress(data, 9, mtime=0)).decode().replace("<", ",")
+    return base64.b85encode(compressed(data)).decode().replace("<", ",")
 
 
 def catalogue_of(folder: pathlib.Path) -> bytes:
