@@ -38,7 +38,7 @@ struct NamedScenario {
   std::vector<std::string> settings_assumed = {};  // see PlanFile
   std::set<Setting> settings_left = {};            // settings of the plan that are defaults
   Assumed assumed = {};                            // set by widen_intervals()
-  // Of the best plan among those of a ranking by time, if there are several.
+  // Set for a ranking by time of several plans.
   std::optional<ChoiceRisk> risk = {};
   std::vector<TriedParts> tried = {};  // tried combinations of searched parts, best first
   // Single parts that make the best plan faster and that the search did not vary, best first.
