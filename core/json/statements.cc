@@ -236,10 +236,11 @@ std::string Evaluator::filled(std::string_view text) {
   return with_values(text, [&](const Expression& one) { return this->text(one); });
 }
 
-TableValue Evaluator::value(const Expression& one) {
-  if (one.kind == Expression::Kind::kNumber) return one.number;
-  if (one.kind == Expression::Kind::kWord) return one.text;
-  return one.kind == Expression::Kind::kName ? named(one.text) : call(one);
+TableValue Evaluator::value(const Expression& expression) {
+  const std::string& text = expression.text;
+  if (expression.kind == Expression::Kind::kNumber) return expression.number;
+  if (expression.kind == Expression::Kind::kWord) return text;
+  return expression.kind == Expression::Kind::kName ? named(text) : call(expression);
 }
 
 TableValue Evaluator::call(const Expression& one) {
