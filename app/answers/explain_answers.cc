@@ -2,6 +2,7 @@
 
 #include "app/scenario/fitting_search.h"
 #include "app/scenario/open_inputs.h"
+#include "app/scenario/untried_parts.h"
 #include "core/base/text.h"
 
 namespace tpsim::app {
@@ -72,8 +73,12 @@ Result<WhyNotAnswer> why_not_answer(const ExplainRequest& request) {
   answer.named.settings_left = settings_left(asked, request.scenario.file.has_value());
   const Scenario& scenario = answer.named.scenario;
   TPSIM_TRY(answer.space, search_space(asked, scenario, request.scenario.file));
+  Scenario searched = scenario;
+  for (const auto& [part, value] : faster_parts(answer.named, answer.space)) {
+    searched.stack.choices.parts[part] = {value};
+  }
   TPSIM_TRY(answer.why_not,
-            why_not(scenario, answer.space, request.why_not, asked.threads, asked.progress));
+            why_not(searched, answer.space, request.why_not, asked.threads, asked.progress));
   adopt_parts(answer.why_not.tried, answer.named);
   return answer;
 }

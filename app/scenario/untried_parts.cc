@@ -45,9 +45,10 @@ std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedR
 
 PartValues faster_parts(NamedScenario named, const SearchSpace& space) {
   PartValues found;
-  if (space.objective != Objective::kTime || named.is_saved) return found;
+  if (named.is_saved) return found;
   SearchSpace few = likely_part(named.scenario, space, LikelyPart::kFewLayouts);
   few.wants_nearest_miss = false;
+  few.objective = Objective::kTime;
   // The likely plan may differ with each part.
   while (!held_parts(named).empty()) {
     const Result<SearchResult> likely = search(named.scenario, few, 1, {});

@@ -14,8 +14,8 @@ std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedR
                                       double oom_risk);
 
 // Returns parts that make a likely plan of the space faster, the largest gain first, each as
-// untried_parts() allows. Empty for saved plans, for other objectives than time, and if no likely
-// plan fits. A search takes these values instead of those of the stack's file.
+// untried_parts() allows. Empty for saved plans, and if no likely plan fits. A search takes these
+// values instead of those of the stack's file.
 PartValues faster_parts(NamedScenario named, const SearchSpace& space);
 
 }  // namespace tpsim::app

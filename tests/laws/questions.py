@@ -1,7 +1,7 @@
 """Questions about plans: why not, what if, whole runs."""
 import math
 
-from base import Skip, close, law
+from base import Skip, close, law, option_of
 from files import limits, saving
 from program import Refused, typed
 
@@ -17,6 +17,12 @@ def why_not(case):
     asked = case.rng.choice(ASKED)
     held = {"--" + pair.split("=")[0].replace("_", "-"): pair.split("=")[1] for pair in asked.split(",")}
     options = case.without("--objective", *held)
+    try:  # both sides have the same software
+        whole, _ = case.tpsim.plan({**options, "--top": 1})
+        fixed = {**whole["search"]["held_fixed"], **whole.get("parts_searched", [{}])[0].get("parts", {})}
+        options = {**{option_of(part): word for part, word in fixed.items()}, **options}
+    except Refused:
+        raise Skip("no plan") from None
     try:
         answer, _ = case.tpsim.call("explain", {**options, "--why-not": asked, "--threads": 1})
     except Refused as error:
