@@ -5,6 +5,7 @@
 
 #include "app/reports/report_json.h"
 #include "app/scenario/allocated.h"
+#include "app/scenario/available_part.h"
 #include "app/scenario/fit.h"
 #include "cli/commands/commands.h"
 #include "core/json/json_document.h"
@@ -238,7 +239,8 @@ TEST_CASE("a question about a saved plan equals the question with all options gi
                  {Opt("--stack"), "megatron-core"},    {opt_of(Setting::kTp), "2"},
                  {opt_of(Setting::kDp), "4"},          {opt_of(Setting::kPrecision), "mxfp8"},
                  {opt_of(Setting::kGlobalBatch), "32"}};
-  const PlanFile file = saved(simulated(given));
+  const SimulatedPlan plan_of_file = simulated(given);
+  const PlanFile file = saved(plan_of_file);
   const auto asked = [](const Given& options, const std::optional<PlanFile>& plan) {
     Arguments arguments = arguments_of(Command::kExplain, options);
     arguments.set("--json", "");
@@ -246,13 +248,17 @@ TEST_CASE("a question about a saved plan equals the question with all options gi
     return run_explain(arguments, {}).value();
   };
   const std::pair why{Opt("--why-not"), std::string("tp=8")};
-  const Given spelt = {{Opt("--model"), "llama-3-8b"},
-                       {Opt("--cluster"), "dgx-b200-node"},
-                       {Opt("--stack"), "megatron-core"},
-                       {Opt("--gpus"), "8"},
-                       {opt_of(Setting::kGlobalBatch), "32"},
-                       {opt_of(Setting::kPrecision), "mxfp8"},
-                       why};
+  Given spelt = {{Opt("--model"), "llama-3-8b"},
+                 {Opt("--cluster"), "dgx-b200-node"},
+                 {Opt("--stack"), "megatron-core"},
+                 {Opt("--gpus"), "8"},
+                 {opt_of(Setting::kGlobalBatch), "32"},
+                 {opt_of(Setting::kPrecision), "mxfp8"},
+                 why};
+  // A saved plan keeps the parts of its software.
+  for (const auto& [part, value] : app::held_parts(plan_of_file.named)) {
+    spelt.emplace_back(opt_of(part), text_of(row_of(part), value));
+  }
   CHECK(to_text(asked({why}, file).document) == to_text(asked(spelt, {}).document));
   // Questions use the plan of the file.
   const JsonValue what_if = asked({{Opt("--what-if"), ""}}, file).document;
