@@ -32,7 +32,7 @@ full=(
 )
 web=(
   emscripten xz-utils    # tpsim report; tools/fetch_imgui.sh adds Dear ImGui's sources
-  zopfli                 # makes the page 5 % smaller
+  zopfli                 # makes the page smaller
 )
 ci=(
   clang-format           # tools/format.sh

@@ -73,12 +73,8 @@ Result<WhyNotAnswer> why_not_answer(const ExplainRequest& request) {
   answer.named.settings_left = settings_left(asked, request.scenario.file.has_value());
   const Scenario& scenario = answer.named.scenario;
   TPSIM_TRY(answer.space, search_space(asked, scenario, request.scenario.file));
-  Scenario searched = scenario;
-  for (const auto& [part, value] : faster_parts(answer.named, answer.space)) {
-    searched.stack.choices.parts[part] = {value};
-  }
-  TPSIM_TRY(answer.why_not,
-            why_not(searched, answer.space, request.why_not, asked.threads, asked.progress));
+  TPSIM_TRY(answer.why_not, why_not(with_faster_parts(answer.named, answer.space), answer.space,
+                                    request.why_not, asked.threads, asked.progress));
   adopt_parts(answer.why_not.tried, answer.named);
   return answer;
 }

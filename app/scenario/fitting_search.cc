@@ -151,12 +151,11 @@ std::optional<Fitting> other_software(const NamedScenario& named, SharedProgress
 Result<SearchResult> search_until_fit(NamedScenario& named, const SearchSpace& space,
                                       const Progress& progress, const SearchOf& search) {
   SharedProgress shared(progress);
-  Scenario searched = named.scenario;
-  const PartValues faster = faster_parts(named, space);
-  for (const auto& [part, value] : faster) searched.stack.choices.parts[part] = {value};
+  const Scenario searched = with_faster_parts(named, space);
   TPSIM_TRY(SearchResult found,
             search(searched, shared.next(first_share(named.scenario, space.gpus))));
-  if (found.plans.empty() && !faster.empty()) {
+  const bool has_faster = searched.stack.choices.parts != named.scenario.stack.choices.parts;
+  if (found.plans.empty() && has_faster) {
     TPSIM_TRY(found, search(named.scenario, shared.next(0.5)));
   }
   const bool lacks_memory = found.plans.empty() && found.nearest_miss;

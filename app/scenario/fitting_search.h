@@ -13,8 +13,7 @@ namespace tpsim::app {
 
 using SearchOf = std::function<Result<SearchResult>(const Scenario&, const Progress&)>;
 
-// Searches with the software of `named`, and with parts that make a likely plan faster
-// (faster_parts()). If no plan fits in memory,
+// Searches with the software of `named` and with faster_parts(). If no plan fits in memory,
 // searches again with software parts that save memory and that the request leaves open; then, if
 // the stack is a default, with the other usual stacks. Returns the first search that has plans, of
 // several stacks the one with the best plan, else the first search. Stores the software in `named`,

@@ -63,4 +63,12 @@ PartValues faster_parts(NamedScenario named, const SearchSpace& space) {
   return found;
 }
 
+Scenario with_faster_parts(const NamedScenario& named, const SearchSpace& space) {
+  Scenario scenario = named.scenario;
+  for (const auto& [part, value] : faster_parts(named, space)) {
+    scenario.stack.choices.parts[part] = {value};
+  }
+  return scenario;
+}
+
 }  // namespace tpsim::app

@@ -18,4 +18,7 @@ std::vector<TriedParts> untried_parts(const NamedScenario& named, const PlannedR
 // values instead of those of the stack's file.
 PartValues faster_parts(NamedScenario named, const SearchSpace& space);
 
+// Returns the scenario of `named` with faster_parts() as values to search.
+Scenario with_faster_parts(const NamedScenario& named, const SearchSpace& space);
+
 }  // namespace tpsim::app

@@ -1,4 +1,4 @@
-// Which rank runs on which of several nodes that differ.
+// Packs the ranks of a plan onto nodes with different numbers of GPUs or NICs.
 #pragma once
 
 #include <cstdint>

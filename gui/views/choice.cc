@@ -44,10 +44,7 @@ Result<LoadedChoice> load_choice(const Catalogue& catalogue, const Choice& choic
   scenario.cluster.intra_node.bandwidth *= choice.intra_node;
   // Only the chosen software is planned, so the stack's alternative parts are removed.
   scenario.stack.choices.parts.clear();
-  for (const auto& [part, value] : faster_parts(named, space_of(choice, scenario.model))) {
-    named.parts[part] = value;
-    scenario.stack = with_parts(std::move(scenario.stack), {{part, value}});
-  }
+  app::adopt_parts({{faster_parts(named, space_of(choice, scenario.model)), {}}}, named);
   return LoadedChoice{named.scenario, names_of(named), unstated_of(named)};
 }
 

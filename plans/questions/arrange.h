@@ -1,4 +1,4 @@
-// Which rank should run on which of several nodes that differ.
+// Finds the fastest assignment of ranks to nodes with different numbers of GPUs or NICs.
 #pragma once
 
 #include <optional>

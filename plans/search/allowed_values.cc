@@ -78,8 +78,8 @@ SearchSpace likely_part(const Scenario& scenario, SearchSpace space, LikelyPart 
     keep(Setting::kEp, divisors(std::max<std::int64_t>(1, scenario.model.experts.count)),
          is_small(64));
     keep(Setting::kCp, divisors(space.gpus), is_small(1));
-    keep(Setting::kRankOrder, tried(Setting::kRankOrder),
-         [&, first = true](std::int64_t) mutable { return std::exchange(first, false); });
+    const std::vector<std::int64_t> orders = tried(Setting::kRankOrder);
+    keep(Setting::kRankOrder, orders, [&](std::int64_t order) { return order == orders.front(); });
   }
   if (scenario.model.attention_dropout == 0) {
     keep(Setting::kAttention, tried(Setting::kAttention), [](std::int64_t kind) {
