@@ -146,6 +146,13 @@ Result<Assumptions> load_assumptions(const StatedAssumptions& stated, const Name
   for (const auto& [assumption, value] : stated.values) {
     assumptions.set(assumption, value, fmt::format("given with {}", option_of(assumption)));
   }
+  if (!stated.offers.empty()) {
+    if (assumptions.gpu.empty()) assumptions.gpu = profile;
+    const Status priced = set_offered_price(assumptions, stated.offers);
+    if (!priced.ok()) {
+      return field_error(Assumption::kPrice, priced.error().message, priced.error().hint);
+    }
+  }
   if (stated.chooses_spares) assumptions.set(Assumption::kSpareNodes, 0, "");
   return assumptions;
 }
