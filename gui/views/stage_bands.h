@@ -1,4 +1,4 @@
-// What one stage does over a step, on the axis of the timeline: a lane for each stream with its
+// One stage over a step, on the axis of the timeline: a lane for each stream with its
 // kernels and collectives, and memory by category. This header does not draw.
 #pragma once
 
