@@ -5,6 +5,7 @@
     draw.py /path/of/clones scripts > scripts.csv
     draw.py /path/of/clones configs > configs.csv
     draw.py /path/of/clones more > more_scripts.csv
+    draw.py /path/of/clones third > third_scripts.csv
 
 Clones are bare repositories at CLONES/OWNER+NAME/repo. A launch file starts the training of all
 weights of a language model that reads text. The filters below are the whole definition.
@@ -119,6 +120,25 @@ MORE_SCRIPTS = [(name.partition("/")[2], number, {name: (NOT_TRAINING + f"(?:{pa
     ("dvlab-research/Step-DPO", 1, ".*"), ("uclaml/SPPO", 1, ".*"),
     ("microsoft/LMOps", 3, ".*"), ("SkyworkAI/Skywork", 1, ".*"), ("OpenLMLab/LOMO", 1, ".*")]]
 
+# A third list of 40 scripts, with LoRA, from repositories that no list above draws from.
+THIRD_STARTS = STARTS[:-3] + (r"|composer|verl\.\w+|lightning run|llamafactory-cli train|swift (?:sft|pt|rlhf)|"
+                              r"python3? (?:-m )?[\w/.]*(?:train|main|tun|entrypoint|sft|dpo|ppo|grpo)\w*)\b")
+THIRD_SCRIPTS = [(name.partition("/")[2], number, {name: (NOT_TRAINING + f"(?:{paths}).*" + SCRIPT, THIRD_STARTS)})
+                 for name, number, paths in [
+    ("databricks/megablocks", 2, "exp/"), ("alibaba/Megatron-LLaMA", 1, ".*"), ("IEIT-Yuan/Yuan-2.0", 2, "examples/(?!sc21)"),
+    ("alibaba/ChatLearn", 2, ".*"), 
+    ("allenai/OLMo", 2, "scripts/"), ("jzhang38/TinyLlama", 1, ".*"), ("karpathy/nanochat", 1, ".*"),
+    ("princeton-nlp/LLM-Shearing", 1, ".*"),
+    ("shibing624/MedicalGPT", 1, ".*"), ("pjlab-sys4nlp/llama-moe", 1, "scripts/cpt/"), ("OpenSparseLLMs/LLaMA-MoE-v2", 1, ".*"),
+    ("FlagAlpha/Llama2-Chinese", 1, ".*"), ("ymcui/Chinese-LLaMA-Alpaca-3", 1, ".*"), ("hkust-nlp/deita", 1, ".*"),
+    ("hkust-nlp/dart-math", 1, ".*"), ("meta-math/MetaMath", 1, ".*"), ("microsoft/ToRA", 1, ".*"),
+    ("OFA-Sys/gsm8k-ScRel", 1, ".*"), ("FreedomIntelligence/HuatuoGPT-II", 1, ".*"), ("wenge-research/YAYI2", 1, ".*"),
+    ("Tencent/Tencent-Hunyuan-Large", 1, ".*"), ("RUC-GSAI/YuLan-Mini", 1, ".*"), ("OpenCoder-llm/OpenCoder-llm", 1, ".*"),
+    ("Qihoo360/360-LLaMA-Factory", 1, ".*"), ("huggingface/peft", 2, "examples/"), ("ContextualAI/HALOs", 1, ".*"),
+    ("TsinghuaC3I/MARTI", 1, ".*"), ("hiyouga/EasyR1", 1, ".*"), ("Unakar/Logic-RL", 1, ".*"),
+    ("ruixin31/Spurious_Rewards", 1, ".*"), ("sail-sg/understand-r1-zero", 1, ".*"), ("ZihanWang314/RAGEN", 1, ".*"),
+    ("ChenxinAn-fdu/POLARIS", 1, ".*"), ("LLM360/Reasoning360", 1, ".*"), ("alibaba/ROLL", 1, ".*")]]
+
 # Files of other models than language models of text, of other machines than GPUs, and of other work
 # than training.
 NOT_THE_PATH = re.compile(
@@ -128,6 +148,8 @@ NOT_THE_PATH = re.compile(
 NOT_THE_TEXT = re.compile(
     r"(?i)lora|--adapters?\b|\badapter: *\w|finetuning_type: *(freeze|oft)|--use_peft|"
     r"pixel|image|\bvit\b|processor_type|train_type +(?!full)\w|tuner_type +(?!full)\w")
+THIRD_EXCLUDES = (re.compile(NOT_THE_PATH.pattern.replace("lora|", "asr|mnli|race|visuali|controlnet|dreambooth|gptq|", 1)),
+                  re.compile(r"(?i)pixel|\bvit\b|processor_type|use_cpu|--visual"))
 
 
 def git(repository, *words):
@@ -144,17 +166,19 @@ def main():
     generator = random.Random(SEED)
     out = csv.writer(sys.stdout, lineterminator="\n")
     out.writerow(["framework", "repository", "path", "commit"])
-    lists = {"scripts": SCRIPTS, "configs": CONFIGS, "more": MORE_SCRIPTS}
+    is_third = sys.argv[2:] == ["third"]
+    not_the_path, not_the_text = THIRD_EXCLUDES if is_third else (NOT_THE_PATH, NOT_THE_TEXT)
+    lists = {"scripts": SCRIPTS, "configs": CONFIGS, "more": MORE_SCRIPTS, "third": THIRD_SCRIPTS}
     for framework, number, sources in lists[sys.argv[2]] if sys.argv[2:] else FRAMEWORKS:
         found = []
         for name, (paths, words) in sources.items():
             repository = clones / name.replace("/", "+") / "repo"
             commit = git(repository, "rev-parse", "HEAD").strip()
             for path in git(repository, "ls-tree", "-r", "--name-only", "HEAD").splitlines():
-                if not re.search(paths, path) or NOT_THE_PATH.search(path):
+                if not re.search(paths, path) or not_the_path.search(path):
                     continue
                 text = without_comments(git(repository, "show", f"HEAD:{path}"))
-                if re.search(words, text) and not NOT_THE_TEXT.search(text):
+                if re.search(words, text) and not not_the_text.search(text):
                     found.append((framework, name, path, commit))
         print(f"{framework}: {number} of {len(found)}", file=sys.stderr)
         for row in sorted(generator.sample(sorted(found), min(number, len(found)))):
