@@ -12,7 +12,7 @@ import shlex
 import sys
 
 from . import isolation, shell_jail
-from .shell_names import NAME, traced
+from .shell_names import NAME, traced, without_placeholders
 from .shell_unknown import ROUNDS, Analysis, folders_above, key_of, made_name
 
 FOLDERS_ABOVE = 4
@@ -25,7 +25,7 @@ class Script:
     """A script with what is given: runs it, each time with other values of what is unknown."""
 
     def __init__(self, arguments):
-        self.text = pathlib.Path(arguments.file).read_text(encoding="utf-8", errors="surrogateescape")
+        self.text = without_placeholders(pathlib.Path(arguments.file).read_text(encoding="utf-8", errors="surrogateescape"))
         self.path = os.path.abspath(arguments.path)
         self.folder = os.path.dirname(self.path)
         self.visible = visible_of(self.folder)

@@ -13,8 +13,21 @@ EMPTY = re.compile(rf"""(?:\[\[?|\btest)\s+(?:-z\s+"?\$\{{?({NAME})\}}?"?|"?\$\{
                    rf"""(?:;|&&|\n)\s*(?:then\b)?\s*(?:export\s+)?({NAME})=""")
 
 
+# "if [ -n "$2" ]; then NAME=$2", which keeps the script's own value if $2 is empty.
+FILLED = re.compile(rf"""(?:\[\[?|\btest)\s+(?:-n\s+"?|!\s+-z\s+"?)\$\{{?({NAME}|\d+)\}}?"?\s*(?:\]\]?)?\s*(?:;|&&|\n)\s*(?:then\b)?\s*"""
+                    rf"""(?:export\s+)?({NAME})="?\$\{{?\1\}}?"?(?=[\s;)]|$)""")
+# Text that the user replaces: "NAME=<your path>", "--save <PATH TO CHECKPOINTS>".
+PLACEHOLDER = re.compile(r"""(=)<([A-Za-z][^<>\n"'$|&;`]*[^<>\n"'$|&;`\s])>|(\s)<([A-Z]{2,}\b[\w ./-]*[A-Za-z/])>(?=[\s"'\\]|$)""")
+
+
+def without_placeholders(text):
+    """Returns the text with plain words for placeholders, which bash would take for redirections."""
+    return PLACEHOLDER.sub(lambda match: (match[1] or match[3]) + re.sub(r"[^\w./-]+", "_", match[2] or match[4]), text)
+
+
 def without_replaced(text):
     """Returns the text without assignments of values in whose place, if they are empty, the script puts its own default."""
+    text = FILLED.sub(lambda match: f"\n{match[2]}=", text)
     replaced = {match[3] for match in EMPTY.finditer(text) if match[3] in match.groups()[:2]}
     return re.sub(rf"(?<![\w$])({NAME})=\"?\$\{{?(?:{NAME}|\d+)\}}?\"?(?=[\s;)]|$)", lambda match: f"{match[1]}=" if match[1] in replaced else match[0], text)
 

@@ -200,11 +200,14 @@ class Analysis:
         files = [Unknown("file", name, made_name(name)) for name in self.tested()]
         text, number = ({one: kind for one in values} for kind in ("text", "number"))
         first = [one for one in (text, number, {one: "fails" for one in states}, {one: "exists" for one in files}) if one]
-        done = self.runs(first)
+        self.runs(first)
         ends_early = not self.commands or "unbound variable" in self.base["errors"]
-        if ends_early and text and len(trainings(done[0][1]["commands"])) > len(self.commands):
-            self.base, self.usual, self.done = done[0][1], text, {}
-            self.commands, self.files = self.plain(self.base), self.files_of(self.base)
+        without_arguments = {one: kind for one, kind in text.items() if not one.name.isdigit()}
+        for usual in (text, without_arguments) if ends_early else ():
+            for _, run in self.runs([usual] if usual else []):
+                if len(trainings(run["commands"])) > len(self.commands):
+                    self.base, self.usual, self.done = run, usual, {}
+                    self.commands, self.files = self.plain(self.base), self.files_of(self.base)
         self.causes(first)
         firm = {one: "text" for one in values if one not in self.asked}
         for _, run in self.runs([firm]) if firm and not self.usual else []:
