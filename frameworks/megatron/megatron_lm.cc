@@ -117,7 +117,8 @@ void take_unused_experts(const ModelSpec& model, LaunchCommand& command,
                          std::vector<std::string>& outside) {
   if (has_experts(model)) return;
   std::erase_if(command.options, [&](const LaunchOption& one) {
-    if (!one.key.starts_with("--moe-")) return false;
+    // Another name for the number of experts is unknown.
+    if (!one.key.starts_with("--moe-") || one.key.ends_with("-experts")) return false;
     outside.push_back(one.key);
     return true;
   });

@@ -191,6 +191,7 @@ void as_given(std::vector<LaunchOption>& options) {
 
 void use_todays_names(LaunchCommand& command) {
   if (command.is_log) as_given(command.options);
+  const bool has_method = has_key(command.options, "--activations-checkpoint-method");
   std::vector<LaunchOption> named;
   for (LaunchOption& option : command.options) {
     // BigCode's fork: "multiquery" means one key/value head; other values mean multi-head
@@ -213,10 +214,28 @@ void use_todays_names(LaunchCommand& command) {
       named.push_back(std::move(option));
     }
   }
+  // Megatron of 2021 recomputes whole layers if a method is stated, by default one at a time.
+  if (has_method && !has_key(named, "--recompute-granularity")) {
+    named.push_back({"--recompute-granularity", "full"});
+    if (!has_key(named, "--recompute-num-layers")) named.push_back({"--recompute-num-layers", "1"});
+  }
   // --num-experts 1 is Megatron-DeepSpeed's default and means a dense model.
   if (setting_value(named, "--num-experts") == "1") drop_settings(named, "--num-experts");
   command.options = std::move(named);
   std::vector<LaunchOption>& options = command.options;
+  // MegaBlocks' fork distributes experts over the data-parallel ranks.
+  if (has_key(options, "--moe-expert-model-parallelism")) {
+    const auto number = [&](const char* name, std::int64_t other) {
+      return parse_number<std::int64_t>(setting_value(options, name)).value_or(other);
+    };
+    const std::int64_t replica = number("--tensor-model-parallel-size", 1) *
+                                 number("--pipeline-model-parallel-size", 1);
+    const std::int64_t ranks = command.size.nodes * command.size.gpus_per_node / replica;
+    put_setting(options, "--expert-model-parallel-size",
+                std::to_string(std::max<std::int64_t>(1, std::min(ranks, number("--num-experts", 1)))));
+    drop_settings(options, "--moe-expert-model-parallelism");
+    options.insert(options.end(), {{"--moe-token-dispatcher-type", "alltoall"}, {"--moe-grouped-gemm", ""}});
+  }
   // With as many key/value groups as heads, attention is multi-head: drop the group options.
   const LaunchOption* heads = find_setting(options, "--num-attention-heads");
   const LaunchOption* groups = find_setting(options, "--num-query-groups");

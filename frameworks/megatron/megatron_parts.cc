@@ -60,6 +60,10 @@ Status take_optimizer(Options& options, PartValues& parts) {
         momentum != 0.0 ? OptimizerKind::kSgdMomentum : OptimizerKind::kSgd);
     return Ok{};
   }
+  if (row != nullptr && matches_any(name_of(row->kind), "adafactor lion")) {  // of forks
+    drop_settings(options, "--optimizer");
+    parts[StackPart::kOptimizerKind] = static_cast<std::int64_t>(row->kind);
+  }
   if (row == nullptr || row->kind != OptimizerKind::kMuon) return Ok{};
   const bool has_owners = is_split || optimizer == "dist_muon";
   if (!steps.empty() && steps != "5") {

@@ -17,7 +17,7 @@ EMPTY = re.compile(rf"""(?:\[\[?|\btest)\s+(?:-z\s+"?\$\{{?({NAME})\}}?"?|"?\$\{
 FILLED = re.compile(rf"""(?:\[\[?|\btest)\s+(?:-n\s+"?|!\s+-z\s+"?)\$\{{?({NAME}|\d+)\}}?"?\s*(?:\]\]?)?\s*(?:;|&&|\n)\s*(?:then\b)?\s*"""
                     rf"""(?:export\s+)?({NAME})="?\$\{{?\1\}}?"?(?=[\s;)]|$)""")
 # Text that the user replaces: "NAME=<your path>", "--save <PATH TO CHECKPOINTS>".
-PLACEHOLDER = re.compile(r"""(=)<([A-Za-z][^<>\n"'$|&;`]*[^<>\n"'$|&;`\s])>|(\s)<([A-Z]{2,}\b[\w ./-]*[A-Za-z/])>(?=[\s"'\\]|$)""")
+PLACEHOLDER = re.compile(r"""(=)<([A-Za-z][^<>\n"'$|&;`]*[^<>\n"'$|&;`\s])>|([\s\"'])<([A-Z]{2,}\b[\w ./-]*[A-Za-z/])>(?=[\s"'\\]|$)""")
 
 
 def without_placeholders(text):
