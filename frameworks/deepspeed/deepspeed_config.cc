@@ -91,7 +91,9 @@ Status read_zero(const JsonValue& zero, const LaunchFile& file, DeepSpeedConfig&
   }
   const JsonValue* old = zero.find("cpu_offload");
   const bool is_old = old != nullptr && old->as<bool>() != nullptr && *old->as<bool>();
-  const OffloadTarget weights = offload_target(zero, "offload_param");
+  // DeepSpeed reads offload_param at stage 3 only.
+  const OffloadTarget weights =
+      config.stage == 3 ? offload_target(zero, "offload_param") : OffloadTarget{};
   const bool offloads = optimizer.to_host || is_old;
   config.offload = offload_of(config.stage, offloads, weights.to_host);
   if (!weights.known || (weights.to_host && config.offload != Offload::kParameters)) {

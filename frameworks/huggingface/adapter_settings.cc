@@ -38,6 +38,25 @@ constexpr ModuleNames kModules[] = {
     {kDown, "down_proj w2 fc2 dense_4h_to_h"},
 };
 
+constexpr std::string_view kYes = "true yes 1";
+// Switches of LoRA in programs that call peft on their own. Their list of modules has no usual value.
+constexpr const char* kOwnSwitches[] = {"use_lora", "use_peft_lora", "q_lora", "qlora"};
+
+// Whether a program trains adapters with its own names of settings. Without a switch, a rank means
+// that it does.
+bool uses_own_adapters(const FlatReader& in) {
+  const auto word_of = [&](const char* key) {
+    return in_lower_case(setting_value(in.all(), key, std::string()));
+  };
+  if (matches_any(word_of("full_finetuning"), kYes)) return false;
+  bool is_stated = false;
+  for (const char* key : kOwnSwitches) {
+    if (matches_any(word_of(key), kYes)) return true;
+    is_stated |= matches_any(key, "use_*") && in.has(key);
+  }
+  return !is_stated && (in.has("lora_r") || in.has("lora_rank"));
+}
+
 // Returns "lora", "qlora" or another word; empty if all weights are trained.
 std::string kind_of_adapter(const FlatReader& in) {
   const auto word_of = [&](std::string_view key) {
@@ -48,25 +67,30 @@ std::string kind_of_adapter(const FlatReader& in) {
   if (const std::string type = word_of("finetuning_type"); !type.empty()) {
     return type == "full" ? "" : type;
   }
-  return matches_any(word_of("use_peft"), "true yes 1") ? "lora" : "";
+  if (const std::string use = word_of("use_peft"); !use.empty()) {
+    return matches_any(use, kYes) ? "lora" : "";
+  }
+  return !in.has("base_model") && uses_own_adapters(in) ? "lora" : "";
 }
 
-// The modules of the file. Without a list, peft's default for models of the LLaMA family.
+// The modules of the file. Without a list, peft's default for models of the LLaMA family; none if a
+// program has its own settings.
 std::vector<std::string> modules_of(FlatReader& in) {
   if (in.flag("lora_target_linear", false)) return {"all-linear"};
-  for (const char* key : {"lora_target_modules", "lora_target"}) {
+  for (const char* key : {"lora_target_modules", "lora_target", "target_modules", "trainable"}) {
     std::vector<std::string> modules = in.list(key);
     if (!modules.empty()) return modules;
   }
   if (in.has("finetuning_type")) return {"all"};
-  return {"q_proj", "v_proj"};
+  if (in.has("use_peft") || in.has("adapter")) return {"q_proj", "v_proj"};
+  return {};
 }
 
 // Whether the frozen weights have 4 or 8 bits; 0: neither.
 std::int64_t bits_of_base(FlatReader& in, const std::string& kind) {
-  const bool in_4 = any_flag(in, {"load_in_4bit"});
-  const bool in_8 = any_flag(in, {"load_in_8bit"});
-  const std::int64_t bits = any_integer(in, {"quantization_bit"});
+  const bool in_4 = any_flag(in, {"load_in_4bit", "use_4bit_quantization", "q_lora", "qlora"});
+  const bool in_8 = any_flag(in, {"load_in_8bit", "use_8bit_quantization"});
+  const std::int64_t bits = any_integer(in, {"quantization_bit", "load_in_bits", "load_in_kbits"});
   if (bits == 4 || bits == 8) return bits;
   return in_8 ? 8 : in_4 || kind == "qlora" ? 4 : 0;
 }
@@ -84,7 +108,7 @@ std::int64_t percent_of(FlatReader& in, double usual) {
 // Returns bits of WeightPart.
 std::int64_t trained_parts(FlatReader& in) {
   std::int64_t bits = 0;
-  for (const char* key : {"lora_modules_to_save", "additional_target"}) {
+  for (const char* key : {"lora_modules_to_save", "additional_target", "modules_to_save"}) {
     for (const std::string& module : in.list(key)) {
       const bool is_embedding = matches_any(module, "embed_tokens wte embedding");
       if (is_embedding) bits |= part_bit(WeightPart::kEmbedding);
@@ -114,16 +138,24 @@ void read_adapters(FlatReader& in, ImportedPlan& result) {
   const std::string kind = kind_of_adapter(in);
   if (kind != "lora" && kind != "qlora") return;
   const auto is_on = [&](const char* key) {
-    return matches_any(in_lower_case(setting_value(in.all(), key, std::string())), "true yes 1");
+    return matches_any(in_lower_case(setting_value(in.all(), key, std::string())), kYes);
   };
   for (const char* other : {"use_dora", "peft_use_dora"}) {
     if (is_on(other)) return;
   }
-  const std::optional<std::int64_t> targets = targets_of_modules(modules_of(in));
+  const std::vector<std::string> modules = modules_of(in);
+  if (modules.empty()) {
+    in.fail("trains LoRA adapters, but does not state in which modules",
+            "add --set lora_target_modules=NAMES, for example q_proj,v_proj");
+    return;
+  }
+  const std::optional<std::int64_t> targets = targets_of_modules(modules);
   if (!targets) return;
   const bool is_factory = in.has("finetuning_type");
   const bool is_trl = in.has("use_peft");
-  for (const char* key : {"adapter", "use_peft"}) in.text(key);
+  for (const char* key : {"adapter", "use_peft", "use_lora", "use_peft_lora", "full_finetuning"}) {
+    in.text(key);
+  }
   // The key remains, since it marks files of LLaMA-Factory.
   for (FlatSetting& one : in.left()) {
     if (one.key == "finetuning_type") one.value = "full";

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 #include <utility>
 
 #include "formats/unset_marks.h"
@@ -40,6 +41,37 @@ std::vector<FlatSetting> settings_of_launcher(const std::vector<std::string>& wo
                         row->as.empty() ? without_marks(said) : std::string(row->as), 0});
   }
   return settings;
+}
+
+// Returns the sequence length that a Python program has by default: "model_max_length: int =
+// field(default=512)" or add_argument("--max_seq_length", default=512). An empty key if none.
+FlatSetting default_length(const std::string& text) {
+  for (const std::string_view key : kLengthKeys) {
+    for (std::size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + 1)) {
+      const std::size_t line = text.rfind('\n', at) + 1;
+      const bool is_field = text.find_first_not_of(' ', line) == at && text[at + key.size()] == ':';
+      const bool is_option = at > 2 && text.compare(at - 2, 2, "--") == 0;
+      if (!is_field && !is_option) continue;
+      constexpr std::size_t kNear = 80;
+      const std::string_view declared =
+          std::string_view(text).substr(at + key.size(), kNear);
+      for (const std::string_view before : {"default=", "int = ", "[int] = "}) {
+        const std::size_t found = declared.find(before);
+        if (found == std::string_view::npos) continue;
+        const std::string_view value = declared.substr(found + before.size());
+        const auto digits = std::min(value.find_first_not_of("0123456789"), value.size());
+        if (digits > 0) return {std::string(key), std::string(value.substr(0, digits)), 0};
+      }
+    }
+  }
+  return {};
+}
+
+// Returns the Python file of a program: "train/main.py" for the module train.main.
+std::string file_of_program(std::string program) {
+  if (program.ends_with(".py")) return program;
+  std::replace(program.begin(), program.end(), '.', '/');
+  return program + ".py";
 }
 
 // Returns the sharding strategy of accelerate's environment; empty if --fsdp states another one.
@@ -123,7 +155,21 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
   if (all.gpus == 0 && command.size.nodes > 0) {  // the command's number of GPUs takes precedence
     all.gpus = command.size.nodes * command.size.gpus_per_node;
   }
-  return import_trainer(FlatReader(std::move(settings)), file, all);
+  FlatSetting length;
+  const auto states_any = [&](std::span<const char* const> keys) {
+    return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return has_key(settings, key); });
+  };
+  const bool states_length = states_any(kLengthKeys) || states_any(kAnswerKeys);
+  if (const auto text = text_of_named(file_of_program(command.program), inputs);
+      text && !states_length && !inputs.keeps_seq) {
+    length = default_length(*text);
+    if (!length.key.empty()) settings.push_back(length);
+  }
+  TPSIM_TRY(ImportedPlan plan, import_trainer(FlatReader(std::move(settings)), file, all));
+  if (!length.key.empty()) {
+    plan.notes.push_back(fmt::format("{} has its default in {}", length.key, command.program));
+  }
+  return plan;
 }
 
 }  // namespace tpsim

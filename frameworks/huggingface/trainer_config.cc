@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "core/base/text.h"
@@ -39,7 +40,9 @@ bool says_full_training(const FlatReader& in) {
     return word.empty() || matches_any(word, "none null false no");
   };
   if (word_of("finetuning_type") == "full") return true;
-  if (const auto use = word_of("use_peft")) return is_none(*use);
+  for (const char* key : {"use_peft", "use_lora", "use_peft_lora"}) {
+    if (const auto use = word_of(key)) return is_none(*use);
+  }
   if (const auto peft = word_of("peft")) return is_none(*peft);
   return in.has("base_model") && is_none(word_of("adapter").value_or(""));
 }
@@ -127,7 +130,7 @@ void read_trainer_kernels(FlatReader& in, ImportedPlan& result) {
         "predicts FlashAttention instead");
   }
   const bool flash = any_flag(in, {"flash_attention", "sdp_attention", "use_flash_attention_2",
-                                   "use_flash_attention"}) ||
+                                   "use_flash_attention", "use_flash_attn"}) ||
                      says_flash(in);
   const bool plain = any_flag(in, {"eager_attention"}) || (kind == "eager" && !flash);
   result.plan.attention = plain ? AttentionKind::kUnfused : AttentionKind::kFlash;
@@ -215,23 +218,24 @@ ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestion
 // Sets the sequence to the maximum length, which is an upper bound. Trainers pad samples to the
 // longest of a batch, or pack several samples, with attention only within each sample.
 void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
-  constexpr const char* kLengths[] = {"sequence_len",     "max_seq_length",       "max_length",
-                                      "model_max_length", "cutoff_len",           "block_size",
-                                      "max_seq_len",      "per_device_max_tokens"};
   const char* bound = nullptr;
   std::int64_t seq = -1;
-  for (const char* key : kLengths) {
+  for (const char* key : kLengthKeys) {
     const std::int64_t length = in.integer(key, -1);
     if (bound != nullptr || length < 1) continue;
     bound = key;
     seq = length;
   }
-  // GRPO trains on the prompt and the generated answer together.
-  constexpr std::int64_t kUsualPrompt = 512;  // trl/trainer/grpo_config.py
-  const std::int64_t answer = in.integer("max_completion_length", -1);
-  if (answer > 0 && bound == nullptr) {
-    bound = "max_prompt_length and max_completion_length";
-    seq = in.integer("max_prompt_length", kUsualPrompt) + answer;
+  // The longest prompt and answer. The usual prompt: trl/trainer/grpo_config.py.
+  for (const auto& [prompt, answer, usual] :
+       {std::tuple{"max_prompt_length", "max_completion_length", 512},
+        std::tuple{"source_max_len", "target_max_len", 0},
+        std::tuple{"max_source_length", "max_target_length", 0}}) {
+    const std::int64_t length = in.integer(answer, -1);
+    if (length < 1 || bound != nullptr) continue;
+    bound = answer;
+    seq = in.integer(prompt, usual) + length;
+    if (usual == 0) continue;
     result.notes.emplace_back(
         "only the trained model's update is predicted; generation, rewards and passes of other "
         "models are not");
