@@ -143,6 +143,7 @@ void read_adapters(FlatReader& in, ImportedPlan& result) {
   for (const char* other : {"use_dora", "peft_use_dora"}) {
     if (is_on(other)) return;
   }
+  for (const char* key : {"use_lora", "use_peft_lora", "full_finetuning"}) in.text(key);
   const std::vector<std::string> modules = modules_of(in);
   if (modules.empty()) {
     in.fail("trains LoRA adapters, but does not state in which modules",
@@ -153,9 +154,7 @@ void read_adapters(FlatReader& in, ImportedPlan& result) {
   if (!targets) return;
   const bool is_factory = in.has("finetuning_type");
   const bool is_trl = in.has("use_peft");
-  for (const char* key : {"adapter", "use_peft", "use_lora", "use_peft_lora", "full_finetuning"}) {
-    in.text(key);
-  }
+  for (const char* key : {"adapter", "use_peft"}) in.text(key);
   // The key remains, since it marks files of LLaMA-Factory.
   for (FlatSetting& one : in.left()) {
     if (one.key == "finetuning_type") one.value = "full";

@@ -174,7 +174,8 @@ bool trains_on_pairs(const FlatReader& in) {
 TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const ImportInputs& inputs,
                          std::int64_t of_mesh, OpenQuestions& open) {
   TrainerSize size;
-  size.micro = any_integer(in, {"per_device_train_batch_size", "micro_batch_size"});
+  size.micro = any_integer(in, {"per_device_train_batch_size", "micro_batch_size",
+                                "train_bsz_per_gpu", "per_gpu_train_batch_size"});
   size.accumulation = any_integer(
       in, {"gradient_accumulation_steps", "deepspeed_config.gradient_accumulation_steps"});
   if (size.micro < 1) size.micro = config.micro_batch;
@@ -203,7 +204,7 @@ TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const Im
 
 // Returns the model. If it is unknown, adds a question and returns a model without layers.
 ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestions& open) {
-  const auto name = any_text(in, {"base_model", "model_name_or_path", "model_id", "model_name"});
+  const auto name = any_text(in, {"base_model", "model_name_or_path", "model_id", "model_name", "model_path"});
   if (inputs.model) return *inputs.model;
   if (name && inputs.load) {
     Result<ModelSpec> model = inputs.load(*name);
@@ -232,9 +233,10 @@ void read_lengths(FlatReader& in, bool keeps_seq, ImportedPlan& result) {
         std::tuple{"source_max_len", "target_max_len", 0},
         std::tuple{"max_source_length", "max_target_length", 0}}) {
     const std::int64_t length = in.integer(answer, -1);
+    const std::int64_t before = in.integer(prompt, usual);
     if (length < 1 || bound != nullptr) continue;
     bound = answer;
-    seq = in.integer(prompt, usual) + length;
+    seq = before + length;
     if (usual == 0) continue;
     result.notes.emplace_back(
         "only the trained model's update is predicted; generation, rewards and passes of other "

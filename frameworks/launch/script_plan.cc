@@ -47,6 +47,12 @@ std::string replaced_note(const std::vector<std::string>& replaced) {
                      fmt::join(replaced, ", "));
 }
 
+// Whether a reader has rules for the command's program. Others may convert weights, or generate.
+bool is_readable(const LaunchCommand& command) {
+  return program_of(command) != nullptr || is_trainer_command(command) ||
+         check_program(command, "").ok();
+}
+
 // Reads commands of one script.
 class ScriptReader {
  public:
@@ -93,6 +99,10 @@ class ScriptReader {
     if (asked > 0) return asked - 1;
     std::optional<std::size_t> found;
     std::optional<ImportedPlan> plan;
+    const auto first = std::find_if(trainings.begin(), trainings.end(), is_readable);
+    const bool is_only = first != trainings.end() &&
+                         std::find_if(first + 1, trainings.end(), is_readable) == trainings.end();
+    if (is_only) return static_cast<std::size_t>(first - trainings.begin());
     for (std::size_t i = 0; trainings.size() > 1 && i < trainings.size(); ++i) {
       const Result<ImportedPlan> own = tried(trainings[i]);
       if (own.ok() && plan && !is_same(*plan, *own)) {

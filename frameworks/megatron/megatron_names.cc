@@ -205,6 +205,9 @@ void use_todays_names(LaunchCommand& command) {
     if (const ProgramSetting* const row = fact_row("megatron-renamed", option.key)) {
       // In Megatron-DeepSpeed this option alone enables grouped-query attention.
       if (row->key == "--num-key-value-heads") named.push_back({"--group-query-attention", ""});
+      for (const ProgramSetting& more : fact_table("megatron-renamed").rows) {
+        if (more.key == row->key && &more != row) named.push_back({std::string(more.becomes), ""});
+      }
       option.key = row->becomes;
       if (!row->as.empty()) option.value = row->as;
     }
@@ -234,7 +237,11 @@ void use_todays_names(LaunchCommand& command) {
     put_setting(options, "--expert-model-parallel-size",
                 std::to_string(std::max<std::int64_t>(1, std::min(ranks, number("--num-experts", 1)))));
     drop_settings(options, "--moe-expert-model-parallelism");
-    options.insert(options.end(), {{"--moe-token-dispatcher-type", "alltoall"}, {"--moe-grouped-gemm", ""}});
+    put_setting(options, "--moe-token-dispatcher-type", "alltoall");
+    put_setting(options, "--moe-grouped-gemm", "");
+    if (has_key(options, "--moe-expert-capacity-factor")) {
+      put_setting(options, "--moe-pad-expert-input-to-capacity", "");
+    }
   }
   // With as many key/value groups as heads, attention is multi-head: drop the group options.
   const LaunchOption* heads = find_setting(options, "--num-attention-heads");

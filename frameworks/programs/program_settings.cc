@@ -102,12 +102,13 @@ void ProgramSettings::erase(std::string_view name) {
 std::int64_t ProgramSettings::number(std::string_view name, std::int64_t fallback) {
   const std::string* text = find(name);
   if (text == nullptr) return fallback;
+  const bool is_count = matches_any(name, "@gpus @nodes @gpus-per-node");
   if (const auto unset = unset_name(*text)) {
-    open.ask({fmt::format("{} is {}", name, why_unset(*unset)), unset_remedy(*unset)});
+    open.ask({fmt::format("{} is {}", name, why_unset(*unset)),
+              is_count ? "--gpus N" : unset_remedy(*unset)});
     return fallback;
   }
   const auto value = parse_number<double>(*text);  // also "1e3"
-  const bool is_count = matches_any(name, "@gpus @nodes @gpus-per-node");
   if (!value && is_count && !matches_any(in_lower_case(*text), "null none auto")) {
     open.ask({fmt::format("the number of {} is '{}'", name.substr(1), *text), "--gpus N"});
   }
