@@ -9,6 +9,7 @@
 
 #include "formats/unset_marks.h"
 #include "frameworks/huggingface/trainer_keys.h"
+#include "frameworks/launch/command_words.h"
 #include "frameworks/launch/config_files.h"
 #include "frameworks/launch/launch_command.h"
 
@@ -140,6 +141,15 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
     }
     const bool is_config = key == "deepspeed_config" && !option.value.empty();
     put({is_config ? "deepspeed" : key, option.value.empty() ? "true" : option.value, 0});
+  }
+  // Hydra's "name=value", which the Trainer does not read: the program has settings of its own.
+  for (const std::string& word : command.words) {
+    if (is_option(word) || word.starts_with('-')) break;
+    const std::size_t equals = word.find('=');
+    const std::size_t start = word.find_first_not_of('+');
+    if (equals != std::string::npos && equals > start) {
+      put({word.substr(start, equals - start), word.substr(equals + 1), 0});
+    }
   }
   if (const std::string strategy = strategy_in_environment(command); !strategy.empty()) {
     put({"fsdp_config.fsdp_sharding_strategy", strategy, 0});
