@@ -298,6 +298,12 @@ PLAIN = [
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size 11008 --num-attention-heads 32 --seq-length 4096 "
     "--max-position-embeddings 4096 --swiglu --normalization RMSNorm --disable-bias-linear --untie-embeddings-and-output-weights --bf16 "
     "--position-embedding-type rope --tokenizer-type Llama2Tokenizer --tokenizer-model my-100k.model --micro-batch-size 1 --global-batch-size 64 --seed $SEED",
+    # Text that the user replaces, in assignments and in words; a default of an argument; a machine's number of cores.
+    "DATA=<Specify path and file prefix>_text_document\nOPTIONS=\"--save <PATH TO CHECKPOINTS DIRECTORY> --split 98,2,0\"\n"
+    f"srun --container-mounts '<DIRECTORIES TO MOUNT>' -N 1 --ntasks-per-node 8 sh -c \"python pretrain_gpt.py {MODEL} --data-path $DATA $OPTIONS\"",
+    "TP=2\nif [ -n \"${2}\" ]; then\n    TP=$2;\nfi\n" + f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --tensor-model-parallel-size $TP",
+    "while [[ $# -gt 0 ]]; do case $1 in --lr) LR=$2; shift 2 ;; *) exit 1 ;; esac; done\n"
+    f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --num-workers $(($(nproc) / 2 / 8))",
     "source /home/gone/conf/here/size.sh\n" + f"torchrun --nproc_per_node $SIZE pretrain_gpt.py {MODEL}",
 ]
 

@@ -231,7 +231,7 @@ TEST_CASE("DeepSpeed's JSON may have other settings, but none that moves memory"
              "{\n \"optimizer\": {\"type\": \"Adam\"}, \"zero_allow_untested_optimizer\": true,\n")
             .ok());
   CHECK(read("\"stage\": 0", "\"stage\": 0, \"reduce_bucket_size\": 5e8").ok());
-  CHECK_THAT(read("\"stage\": 0", "\"stage\": 0, \"offload_param\": {\"device\": \"cpu\"}")
+  CHECK_THAT(read("\"stage\": 0", "\"stage\": 3, \"offload_param\": {\"device\": \"cpu\"}")
                  .error()
                  .message,
              Catch::Contains("offload_param"));
