@@ -1,6 +1,7 @@
 // Imports commands that start a Trainer with accelerate, torchrun or deepspeed, from their
 // arguments and the configuration files that they name.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -44,28 +45,26 @@ std::vector<FlatSetting> settings_of_launcher(const std::vector<std::string>& wo
   return settings;
 }
 
-// Returns the sequence length that a Python program has by default: "model_max_length: int =
-// field(default=512)" or add_argument("--max_seq_length", default=512). An empty key if none.
-FlatSetting default_length(const std::string& text) {
-  for (const std::string_view key : kLengthKeys) {
-    for (std::size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + 1)) {
-      const std::size_t line = text.rfind('\n', at) + 1;
-      const bool is_field = text.find_first_not_of(' ', line) == at && text[at + key.size()] == ':';
-      const bool is_option = at > 2 && text.compare(at - 2, 2, "--") == 0;
-      if (!is_field && !is_option) continue;
-      constexpr std::size_t kNear = 80;
-      const std::string_view declared =
-          std::string_view(text).substr(at + key.size(), kNear);
-      for (const std::string_view before : {"default=", "int = ", "[int] = "}) {
-        const std::size_t found = declared.find(before);
-        if (found == std::string_view::npos) continue;
-        const std::string_view value = declared.substr(found + before.size());
-        const auto digits = std::min(value.find_first_not_of("0123456789"), value.size());
-        if (digits > 0) return {std::string(key), std::string(value.substr(0, digits)), 0};
-      }
+// Returns the default that a Python program has for a setting, a number or "True": "KEY: int =
+// field(default=512)" or add_argument("--KEY", default=512). Empty if there is none.
+std::string default_in(const std::string& text, std::string_view key) {
+  for (std::size_t at = text.find(key); at != std::string::npos; at = text.find(key, at + 1)) {
+    const std::size_t line = text.rfind('\n', at) + 1;
+    const bool is_field = text.find_first_not_of(' ', line) == at && text[at + key.size()] == ':';
+    const bool is_option = at > 2 && text.compare(at - 2, 2, "--") == 0;
+    if (!is_field && !is_option) continue;
+    constexpr std::size_t kNear = 80;
+    const std::string_view declared = std::string_view(text).substr(at + key.size(), kNear);
+    for (const std::string_view before : {"default=", "int = ", "[int] = ", "bool = "}) {
+      const std::size_t found = declared.find(before);
+      if (found == std::string_view::npos) continue;
+      const std::string_view value = declared.substr(found + before.size());
+      if (value.starts_with("True")) return "True";
+      const auto digits = std::min(value.find_first_not_of("0123456789"), value.size());
+      if (digits > 0) return std::string(value.substr(0, digits));
     }
   }
-  return {};
+  return "";
 }
 
 // Returns the Python file of a program: "train/main.py" for the module train.main.
@@ -165,19 +164,31 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
   if (all.gpus == 0 && command.size.nodes > 0) {  // the command's number of GPUs takes precedence
     all.gpus = command.size.nodes * command.size.gpus_per_node;
   }
-  FlatSetting length;
+  std::vector<std::string> defaults;
   const auto states_any = [&](std::span<const char* const> keys) {
-    return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return has_key(settings, key); });
+    return std::any_of(keys.begin(), keys.end(),
+                       [&](const char* key) { return has_key(settings, key); });
   };
-  const bool states_length = states_any(kLengthKeys) || states_any(kAnswerKeys);
-  if (const auto text = text_of_named(file_of_program(command.program), inputs);
-      text && !states_length && !inputs.keeps_seq) {
-    length = default_length(*text);
-    if (!length.key.empty()) settings.push_back(length);
+  if (const auto text = text_of_named(file_of_program(command.program), inputs)) {
+    const auto add = [&](const char* key) {
+      const std::string value = has_key(settings, key) ? "" : default_in(*text, key);
+      if (value.empty()) return false;
+      settings.push_back({key, value, 0});
+      defaults.emplace_back(key);
+      return true;
+    };
+    for (const char* key : {"gradient_checkpointing", "gradient_accumulation_steps",
+                            "per_device_train_batch_size"}) {
+      add(key);
+    }
+    if (!states_any(kLengthKeys) && !states_any(kAnswerKeys) && !inputs.keeps_seq) {
+      std::find_if(std::begin(kLengthKeys), std::end(kLengthKeys), add);
+    }
   }
   TPSIM_TRY(ImportedPlan plan, import_trainer(FlatReader(std::move(settings)), file, all));
-  if (!length.key.empty()) {
-    plan.notes.push_back(fmt::format("{} has its default in {}", length.key, command.program));
+  if (!defaults.empty()) {
+    plan.notes.push_back(fmt::format("the command omits settings that have their defaults in {}: {}",
+                                     command.program, fmt::join(defaults, ", ")));
   }
   return plan;
 }

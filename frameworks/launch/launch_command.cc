@@ -121,7 +121,7 @@ std::int64_t included_gpus(const std::vector<std::string>& launcher) {
 void read_size(const std::vector<std::string>& launcher, const Variables& variables,
                LaunchCommand& command) {
   Count nodes =
-      count_of(launcher, variables, {"--nnodes", "--num_nodes", "--num_machines", "--nodes", "-N"},
+      count_of(launcher, variables, {"--nnodes", "--nnode", "--num_nodes", "--num_machines", "--nodes", "-N"},
                {"NUM_NODES", "NNODES", "NODES", "NUM_MACHINES", "SLURM_NNODES"});
   Count gpus =
       count_of(launcher, variables,

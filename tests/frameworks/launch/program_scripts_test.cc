@@ -97,11 +97,18 @@ TEST_CASE("a length that the command omits is the program's default") {
   const std::string fields = "class A:\n    model_max_length: int = field(\n        default=512,\n";
   const ImportedPlan plan = plan_in(kTrainer, 0, {{"train.py", fields}});
   CHECK(plan.model.seq == 512);
-  CHECK(says(plan, "model_max_length has its default in train.py"));
+  CHECK(says(plan, "defaults in train.py: model_max_length"));
+  const std::string more = "class A:\n    gradient_checkpointing: bool = field(default=True)\n";
+  CHECK(plan_in(kTrainer, 0, {{"train.py", more}}).plan.recompute == Recompute::kFull);
   const std::string option = "add('--max_seq_length', type=int, default=1024)";
   CHECK(plan_in(kTrainer, 0, {{"train.py", option}}).model.seq == 1024);
   CHECK(plan_in(kTrainer + "--block_size 256", 0, {{"train.py", option}}).model.seq == 256);
   CHECK(plan_in(kTrainer + "--source_max_len 16 --target_max_len 512").model.seq == 528);
+}
+
+TEST_CASE("torchrun's options may be abbreviated") {
+  const std::string more = "torchrun --nnode=4 " + kTrainer.substr(kTrainer.find(' '));
+  CHECK(plan_in(more).plan.degrees.dp == 32);
 }
 
 TEST_CASE("DeepSpeed offloads weights at stage 3 only") {
@@ -189,7 +196,9 @@ TEST_CASE("oat, ChatLearn and forks of OpenRLHF are read") {
   const ImportedPlan fork = plan_in(
       "python -m ttrl.cli.train_ppo_naive --actor_num_nodes 1 --actor_num_gpus_per_node 4 "
       "--pretrain Qwen/Qwen2.5-7B --micro_train_batch_size 4 --train_batch_size 128 --bf16 "
-      "--zero_stage 3 --prompt_max_len 1024 --generate_max_len 3072 --n_votes_per_prompt 64");
+      "--zero_stage 3 --prompt_max_len 1024 --generate_max_len 3072 --max_len 8192 "
+      "--n_votes_per_prompt 64");
+  CHECK(fork.model.seq == 4096);
   CHECK(fork.plan.degrees.dp == 4);
   CHECK(fork.plan.global_batch == 128);
 }
