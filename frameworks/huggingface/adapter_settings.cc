@@ -39,7 +39,8 @@ constexpr ModuleNames kModules[] = {
 };
 
 constexpr std::string_view kYes = "true yes 1";
-// Switches of LoRA in programs that call peft on their own. Their list of modules has no usual value.
+// Switches of LoRA in programs that call peft on their own. Their list of modules has no usual
+// value.
 constexpr const char* kOwnSwitches[] = {"use_lora", "use_peft_lora", "q_lora", "qlora"};
 
 // Whether a program trains adapters with its own names of settings. Without a switch, a rank means

@@ -177,8 +177,8 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
       defaults.emplace_back(key);
       return true;
     };
-    for (const char* key : {"gradient_checkpointing", "gradient_accumulation_steps",
-                            "per_device_train_batch_size"}) {
+    for (const char* key :
+         {"gradient_checkpointing", "gradient_accumulation_steps", "per_device_train_batch_size"}) {
       add(key);
     }
     if (!states_any(kLengthKeys) && !states_any(kAnswerKeys) && !inputs.keeps_seq) {
@@ -187,8 +187,9 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
   }
   TPSIM_TRY(ImportedPlan plan, import_trainer(FlatReader(std::move(settings)), file, all));
   if (!defaults.empty()) {
-    plan.notes.push_back(fmt::format("the command omits settings that have their defaults in {}: {}",
-                                     command.program, fmt::join(defaults, ", ")));
+    plan.notes.push_back(
+        fmt::format("the command omits settings that have their defaults in {}: {}",
+                    command.program, fmt::join(defaults, ", ")));
   }
   return plan;
 }

@@ -204,7 +204,8 @@ TrainerSize trainer_size(FlatReader& in, const DeepSpeedConfig& config, const Im
 
 // Returns the model. If it is unknown, adds a question and returns a model without layers.
 ModelSpec trainer_model(FlatReader& in, const ImportInputs& inputs, OpenQuestions& open) {
-  const auto name = any_text(in, {"base_model", "model_name_or_path", "model_id", "model_name", "model_path"});
+  const auto name =
+      any_text(in, {"base_model", "model_name_or_path", "model_id", "model_name", "model_path"});
   if (inputs.model) return *inputs.model;
   if (name && inputs.load) {
     Result<ModelSpec> model = inputs.load(*name);

@@ -13,8 +13,8 @@ namespace tpsim {
 
 // Keys of the longest sequence, and of the longest answer, in the order in which they count.
 inline constexpr const char* kLengthKeys[] = {
-    "sequence_len",  "max_seq_length", "max_length",  "model_max_length",
-    "cutoff_len",    "block_size",     "max_seq_len", "per_device_max_tokens"};
+    "sequence_len", "max_seq_length", "max_length",  "model_max_length",
+    "cutoff_len",   "block_size",     "max_seq_len", "per_device_max_tokens"};
 inline constexpr const char* kAnswerKeys[] = {"max_completion_length", "target_max_len",
                                               "max_target_length"};
 

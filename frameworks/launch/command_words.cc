@@ -181,9 +181,11 @@ std::vector<std::string> configs_of(const CommandWords& parts) {
   for (std::size_t i = 0; i < parts.training.size(); ++i) {
     const std::string& word = parts.training[i];
     const bool leads = i == 0 && is_config(word) && !is_option(word);
-    const bool is_named = i > 0 && is_config(word) &&
-                          matches_any(parts.training[i - 1], "--config --config-file --config_file");
-    const bool is_joined = is_config(word) && (word.starts_with("--config=") || word.starts_with("config="));
+    const bool is_named =
+        i > 0 && is_config(word) &&
+        matches_any(parts.training[i - 1], "--config --config-file --config_file");
+    const bool is_joined =
+        is_config(word) && (word.starts_with("--config=") || word.starts_with("config="));
     if (is_joined) {
       configs.push_back(word.substr(word.find('=') + 1));
     } else if (leads || is_named) {

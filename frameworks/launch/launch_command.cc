@@ -120,9 +120,9 @@ std::int64_t included_gpus(const std::vector<std::string>& launcher) {
 
 void read_size(const std::vector<std::string>& launcher, const Variables& variables,
                LaunchCommand& command) {
-  Count nodes =
-      count_of(launcher, variables, {"--nnodes", "--nnode", "--num_nodes", "--num_machines", "--nodes", "-N"},
-               {"NUM_NODES", "NNODES", "NODES", "NUM_MACHINES", "SLURM_NNODES"});
+  Count nodes = count_of(launcher, variables,
+                         {"--nnodes", "--nnode", "--num_nodes", "--num_machines", "--nodes", "-N"},
+                         {"NUM_NODES", "NNODES", "NODES", "NUM_MACHINES", "SLURM_NNODES"});
   Count gpus =
       count_of(launcher, variables,
                {"--nproc_per_node", "--nproc-per-node", "--num_gpus", "--gpus-per-node",

@@ -231,11 +231,12 @@ void use_todays_names(LaunchCommand& command) {
     const auto number = [&](const char* name, std::int64_t other) {
       return parse_number<std::int64_t>(setting_value(options, name)).value_or(other);
     };
-    const std::int64_t replica = number("--tensor-model-parallel-size", 1) *
-                                 number("--pipeline-model-parallel-size", 1);
+    const std::int64_t replica =
+        number("--tensor-model-parallel-size", 1) * number("--pipeline-model-parallel-size", 1);
     const std::int64_t ranks = command.size.nodes * command.size.gpus_per_node / replica;
-    put_setting(options, "--expert-model-parallel-size",
-                std::to_string(std::max<std::int64_t>(1, std::min(ranks, number("--num-experts", 1)))));
+    put_setting(
+        options, "--expert-model-parallel-size",
+        std::to_string(std::max<std::int64_t>(1, std::min(ranks, number("--num-experts", 1)))));
     drop_settings(options, "--moe-expert-model-parallelism");
     put_setting(options, "--moe-token-dispatcher-type", "alltoall");
     put_setting(options, "--moe-grouped-gemm", "");

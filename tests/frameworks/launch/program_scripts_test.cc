@@ -58,9 +58,9 @@ TEST_CASE("experts of MegaBlocks' fork of Megatron-LM are not left out") {
   CHECK(plan.plan.degrees.ep == 8);
   CHECK(part(plan, StackPart::kOptimizerKind) ==
         static_cast<std::int64_t>(OptimizerKind::kAdafactor));
-  CHECK_FALSE(plan_in(kMegatron + experts +
-                      "--moe-expert-model-parallelism --moe-capacity-factor=1")
-                  .model.experts.dropless);
+  CHECK_FALSE(
+      plan_in(kMegatron + experts + "--moe-expert-model-parallelism --moe-capacity-factor=1")
+          .model.experts.dropless);
   CHECK_THAT(refusal_of(kMegatron + "--moe-routed-experts 64"),
              Catch::Contains("--moe-routed-experts"));
 }
@@ -85,9 +85,10 @@ TEST_CASE("programs that call peft on their own train LoRA") {
   CHECK(part(plan, StackPart::kFinetune) == static_cast<std::int64_t>(FinetuneMethod::kLora));
   CHECK(part(plan, StackPart::kLoraRank) == 64);
   CHECK(part(plan, StackPart::kTrainedParts) == part_bit(WeightPart::kHead));
-  const ImportedPlan narrow = plan_in(
-      kTrainer + "--use_peft_lora True --lora_r 8 --use_4bit_quantization True "
-                 "--lora_target_modules all-linear");
+  const ImportedPlan narrow =
+      plan_in(kTrainer +
+              "--use_peft_lora True --lora_r 8 --use_4bit_quantization True "
+              "--lora_target_modules all-linear");
   CHECK(part(narrow, StackPart::kFinetune) == static_cast<std::int64_t>(FinetuneMethod::kQlora));
   CHECK_THAT(refusal_of(kTrainer + "--use_lora True"), Catch::Contains("in which modules"));
   CHECK(part(plan_in(kTrainer + "--use_lora False --lora_r 8"), StackPart::kFinetune) == -1);
@@ -121,8 +122,7 @@ TEST_CASE("DeepSpeed offloads weights at stage 3 only") {
 }
 
 TEST_CASE("a script that converts or samples has one training") {
-  const ImportedPlan plan =
-      plan_in("python tools/convert.py --input a --output b\n" + kMegatron);
+  const ImportedPlan plan = plan_in("python tools/convert.py --input a --output b\n" + kMegatron);
   CHECK(plan.plan.global_batch == 64);
   CHECK_THAT(refusal_of("python tools/convert.py --input a\n" + kTrainer + "--splits a\n" +
                         kTrainer + "--max_length 128 --splits b"),
@@ -163,9 +163,10 @@ TEST_CASE("EasyR1's configuration and overrides are read") {
   CHECK(plan.plan.micro_batch == 2);
   CHECK(plan.plan.degrees.dp == 8);
   CHECK(plan.plan.recompute == Recompute::kFull);
-  const ImportedPlan narrow = plan_in(command + "worker.actor.optim.strategy=adamw_bf16 "
-                                      "worker.actor.fsdp.torch_dtype=bf16 "
-                                      "worker.actor.model.lora.rank=64",
+  const ImportedPlan narrow = plan_in(command +
+                                          "worker.actor.optim.strategy=adamw_bf16 "
+                                          "worker.actor.fsdp.torch_dtype=bf16 "
+                                          "worker.actor.model.lora.rank=64",
                                       0, {{"config.yaml", yaml}});
   CHECK(part(narrow, StackPart::kOptimizerDtype) == static_cast<std::int64_t>(DType::kBFloat16));
   CHECK(part(narrow, StackPart::kLoraRank) == 64);
@@ -183,14 +184,16 @@ TEST_CASE("oat, ChatLearn and forks of OpenRLHF are read") {
       "python chatlearn/entrypoint.py grpo runtime_args.train_global_batch_size=256 "
       "runtime_args.train_micro_batch_size=1 models.policy_trainer.num_gpu=8 "
       "models.policy.max_prompt_tokens_length=1024 models.policy.max_response_tokens_length=2048 ";
-  const ImportedPlan packed = plan_in(
-      chat + "models.policy_trainer.load=Qwen/Qwen2.5-7B models.policy_trainer.packing=True "
-             "models.policy_trainer.max_token_in_packing=8192");
+  const ImportedPlan packed =
+      plan_in(chat +
+              "models.policy_trainer.load=Qwen/Qwen2.5-7B models.policy_trainer.packing=True "
+              "models.policy_trainer.max_token_in_packing=8192");
   CHECK(packed.plan.micro_batch == 2);
   CHECK(packed.plan.zero == 3);
-  const ImportedPlan split = plan_in(
-      chat + "runtime_args.train_backend=megatron models.policy.load=Qwen/Qwen2.5-7B "
-             "models.policy_trainer.tensor_model_parallel_size=2");
+  const ImportedPlan split =
+      plan_in(chat +
+              "runtime_args.train_backend=megatron models.policy.load=Qwen/Qwen2.5-7B "
+              "models.policy_trainer.tensor_model_parallel_size=2");
   CHECK(split.plan.degrees.tp == 2);
   CHECK(split.plan.global_batch == 256);
   const ImportedPlan fork = plan_in(
