@@ -53,8 +53,15 @@ std::string default_in(const std::string& text, std::string_view key) {
     const bool is_field = text.find_first_not_of(' ', line) == at && text[at + key.size()] == ':';
     const bool is_option = at > 2 && text.compare(at - 2, 2, "--") == 0;
     if (!is_field && !is_option) continue;
+    // Up to the next option, or the next line with the indentation of the field.
     constexpr std::size_t kNear = 80;
-    const std::string_view declared = std::string_view(text).substr(at + key.size(), kNear);
+    std::string_view declared = std::string_view(text).substr(at + key.size(), kNear);
+    const std::string next = is_option ? "add_argument" : "\n" + text.substr(line, at - line);
+    for (std::size_t end = declared.find(next); end != declared.npos;
+         end = declared.find(next, end + 1)) {
+      if (declared.substr(end + next.size()).starts_with(' ')) continue;
+      declared = declared.substr(0, end);
+    }
     for (const std::string_view before : {"default=", "int = ", "[int] = ", "bool = "}) {
       const std::size_t found = declared.find(before);
       if (found == std::string_view::npos) continue;

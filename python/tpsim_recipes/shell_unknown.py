@@ -17,6 +17,7 @@ MARK = re.compile(r"tpsimq([vc])(\d+)q", re.IGNORECASE)
 NUMBER, STEP, ARGUMENTS = 790000, 40, 8000  # values of unknown numbers start here, up to shell_jail.NUMBER
 MOST_RUNS, MOST_LITERALS, PARALLEL = 160, 8, 4
 ROUNDS = 8
+LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 
 
 def made_name(name):
@@ -60,8 +61,9 @@ class Analysis:
         self.used_names = plain | required | set(re.findall(rf"\$\{{[#!]?({NAME})", self.texts))
 
     def captured(self):
-        """Returns the commands whose output the script uses, apart from those for which it waits."""
-        return {said_of(one) for one in self.run["commands"] if one["captured"]} - {*self.script.waits.split("\0")}
+        """Returns the commands whose output the script uses, apart from those for which it waits and from logs of trainings."""
+        said = {said_of(one) for one in self.run["commands"] if one["captured"] and os.path.basename(one["words"][0]) not in LAUNCHERS}
+        return said - {*self.script.waits.split("\0")}
 
     def is_set(self, name):
         return any(name in one["environment"] for one in self.run["commands"])

@@ -302,6 +302,7 @@ PLAIN = [
     "DATA=<Specify path and file prefix>_text_document\nOPTIONS=\"--save <PATH TO CHECKPOINTS DIRECTORY> --split 98,2,0\"\n"
     f"srun --container-mounts '<DIRECTORIES TO MOUNT>' -N 1 --ntasks-per-node 8 sh -c \"python pretrain_gpt.py {MODEL} --data-path $DATA $OPTIONS\"",
     "TP=2\nif [ -n \"${2}\" ]; then\n    TP=$2;\nfi\n" + f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --tensor-model-parallel-size $TP",
+    f"for i in {{1..9}}; do torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --num-workers $i | tee log$i; A$i=$(grep loss log$i); done",
     "while [[ $# -gt 0 ]]; do case $1 in --lr) LR=$2; shift 2 ;; *) exit 1 ;; esac; done\n"
     f"torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} --num-workers $(($(nproc) / 2 / 8))",
     "source /home/gone/conf/here/size.sh\n" + f"torchrun --nproc_per_node $SIZE pretrain_gpt.py {MODEL}",

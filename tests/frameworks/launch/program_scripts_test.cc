@@ -101,6 +101,12 @@ TEST_CASE("a length that the command omits is the program's default") {
   CHECK(says(plan, "defaults in train.py: model_max_length"));
   const std::string more = "class A:\n    gradient_checkpointing: bool = field(default=True)\n";
   CHECK(plan_in(kTrainer, 0, {{"train.py", more}}).plan.recompute == Recompute::kFull);
+  const std::string none =
+      "class A:\n    block_size: Optional[int] = None\n    a: int = 5\n"
+      "p.add_argument('--gradient_checkpointing', action='x')\np.add_argument('--a', default=1)";
+  const ImportedPlan open = plan_in(kTrainer, 0, {{"train.py", none}});
+  CHECK(open.model.seq > 5);
+  CHECK(open.plan.recompute == Recompute::kNone);
   const std::string option = "add('--max_seq_length', type=int, default=1024)";
   CHECK(plan_in(kTrainer, 0, {{"train.py", option}}).model.seq == 1024);
   CHECK(plan_in(kTrainer + "--block_size 256", 0, {{"train.py", option}}).model.seq == 256);
@@ -127,6 +133,12 @@ TEST_CASE("a script that converts or samples has one training") {
   CHECK_THAT(refusal_of("python tools/convert.py --input a\n" + kTrainer + "--splits a\n" +
                         kTrainer + "--max_length 128 --splits b"),
              Catch::Contains("--command"));
+}
+
+TEST_CASE("sizes and mechanisms of a program's own model are named") {
+  CHECK_THAT(refusal_of(kTrainer + "--hidden_size 6400"), Catch::Contains("--model FILE"));
+  CHECK_THAT(refusal_of(kTrainer + "--use_cla"), Catch::Contains("layers share"));
+  CHECK_THAT(refusal_of(kTrainer + "--use_unsloth True"), Catch::Contains("Unsloth"));
 }
 
 TEST_CASE("settings in Hydra's form are not lost") {
