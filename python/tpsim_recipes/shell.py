@@ -147,8 +147,10 @@ def missing_of(run, folder):
         elif words and "/" in words[0] and words[0][0] in "./~" and not words[0].endswith("/"):
             missing.append(words[0] + "!")
     missing += [word for one in run["commands"] for word in one["words"][1:] if re.fullmatch(r"[\w./-]+\.(sh|slurm|sbatch)", word)]
-    found = re.findall(r"^(?:.*: )?(?:\S*/)?(?:bash|cat|sed: can't read|line \d+): ([^:\n]+): No such file or directory$", run["errors"], re.MULTILINE)
+    found = re.findall(r"^(?:.*: )?(?:\S*/)?(?:bash|cat|sed: can't read|line \d+): ((?:[^:\n]|:(?! ))+): No such file or directory$", run["errors"], re.MULTILINE)
     missing += [one if one.endswith(".sh") or not os.path.dirname(one) else os.path.dirname(one) + "/" for one in found]
+    moved = [words[1].rstrip("/") for _, words in traced(run) if len(words) == 2 and words[0] == "cd" and words[1].startswith("/")]
+    missing += [f"{place}/{os.path.dirname(one)}/" for place in moved for one in found if os.path.dirname(one) and not one.startswith("/")]
     missing += re.findall(r": (?:cannot [\w ]+ ')?(/[^\n':]+)'?: No such file or directory$", run["errors"], re.MULTILINE)
     missing += re.findall(r": cannot stat '([^/\n'][^\n']*)': No such file or directory$", run["errors"], re.MULTILINE)
     return [one for one in dict.fromkeys(missing) if one.strip("!/-") and one + "/" not in missing and not exists(one.removesuffix("!"), folder, run)]

@@ -298,6 +298,8 @@ PLAIN = [
     "torchrun --nproc_per_node 8 pretrain_gpt.py --num-layers 32 --hidden-size 4096 --ffn-hidden-size 11008 --num-attention-heads 32 --seq-length 4096 "
     "--max-position-embeddings 4096 --swiglu --normalization RMSNorm --disable-bias-linear --untie-embeddings-and-output-weights --bf16 "
     "--position-embedding-type rope --tokenizer-type Llama2Tokenizer --tokenizer-model my-100k.model --micro-batch-size 1 --global-batch-size 64 --seed $SEED",
+    # A log in a folder that does not exist, below a folder of another machine.
+    f"cd /home/gone/Megatron || exit\nCUDA_LAUNCH_BLOCKING=1 torchrun --nproc_per_node 8 pretrain_gpt.py {MODEL} > out/a_12:30.log 2>&1 &",
     # Text that the user replaces, in assignments and in words; a default of an argument; a machine's number of cores.
     "DATA=<Specify path and file prefix>_text_document\nOPTIONS=\"--save <PATH TO CHECKPOINTS DIRECTORY> --split 98,2,0\"\n"
     f"srun --container-mounts '<DIRECTORIES TO MOUNT>' -N 1 --ntasks-per-node 8 sh -c \"python pretrain_gpt.py {MODEL} --data-path $DATA $OPTIONS\"",
