@@ -155,6 +155,9 @@ class Reader {
                                                      : (flag != nullptr && *flag ? 1.0 : 0.0));
       }
     }
+    if (const JsonValue* bytes = value.find("bytes")) {
+      kernel.bytes = integer(*bytes, 0, std::int64_t{1} << 50);
+    }
     if (const JsonValue* to = value.find("to")) {
       kernel.copies_to_device = text(*to) == "cuda";
       kernel.copies_to_host = !kernel.copies_to_device;

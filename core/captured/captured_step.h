@@ -32,6 +32,7 @@ struct CapturedKernel {
   std::vector<CapturedTensor> in, out;
   std::vector<double> scalars;  // of attention
   bool copies_to_device = false, copies_to_host = false;
+  std::int64_t bytes = 0;  // read and written by a fused kernel; 0: all of `in` and `out`
 };
 
 enum class CapturedPhase : std::uint8_t { kForward, kBackward, kOptimizer };

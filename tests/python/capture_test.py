@@ -19,6 +19,31 @@ for _ in range(2):
     layer(torch.ones(8, 64, device="cuda")).sum().backward()
     optimizer.step()
 """
+COMPILED = """
+import torch
+class Body(torch.nn.Sequential):
+    def forward(self, x):
+        return super().forward(x)
+body = Body(torch.nn.Linear(64, 256), torch.nn.GELU(), torch.nn.LayerNorm(256), torch.nn.Linear(256, 64)).cuda()
+on_cpu = torch.compile(torch.nn.functional.gelu)(torch.ones(64))
+ADD
+optimizer = torch.optim.SGD(body.parameters(), lr=0.1)
+for _ in range(2):
+    optimizer.zero_grad()
+    model(torch.ones(512, 64, device="cuda")).sum().backward()
+    optimizer.step()
+"""
+BUCKETS = """
+import torch
+import torch.distributed as dist
+dist.init_process_group("nccl")
+model = torch.nn.Sequential(*(torch.nn.Linear(2048, 2048, bias=False) for _ in range(4))).cuda()
+model = torch.nn.parallel.DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    model(torch.ones(8, 2048, device="cuda")).sum().backward()
+    optimizer.step()
+"""
 STREAMS = """
 import torch
 a = torch.nn.Parameter(torch.ones(1 << 20, device="cuda"))
@@ -83,6 +108,35 @@ class Captures(unittest.TestCase):
                               "--json"], capture_output=True, text=True, check=True)
         self.assertGreater(json.loads(run.stdout)["step_s"], 0)
 
+    def test_compiled_regions_are_inductors_kernels(self):
+        """GELU and LayerNorm are one kernel, and what backward needs of GELU is computed again."""
+        eager = self.step(COMPILED.replace("ADD", "model = body"))
+        for add in ("model = torch.compile(body)", "model = body; model.compile()",
+                    "@torch.compile\ndef model(x):\n    return body(x)"):
+            step = self.step(COMPILED.replace("ADD", add))
+            ops = [step["kernels"][event[1]]["op"] for event in step["events"] if event[0] == "kernel"]
+            fused = [op for op in ops if op.startswith("inductor.")]
+            self.assertEqual(sum("gelu" in op and "backward" not in op for op in fused), 1, ops)
+            self.assertFalse(any("gelu" in op or "layer_norm" in op for op in ops if op not in fused), ops)
+            self.assertEqual(sum(".mm." in op or ".addmm." in op for op in ops), 5)
+            self.assertLess(self.saved(step), self.saved(eager))
+
+    @staticmethod
+    def saved(step):
+        """Bytes that the forward pass leaves for backward."""
+        live = set()
+        for event in step["events"]:
+            if event[0] == "kernel" and event[2] == "backward":
+                break
+            if event[0] in ("allocate", "free"):
+                (live.add if event[0] == "allocate" else live.discard)(event[1])
+        return sum(step["storages"][one][0] for one in live)
+
+    def test_buckets_are_reduced_while_backward_runs(self):
+        step = self.step(BUCKETS, "--world", "8")
+        sizes = [event[6] for event in step["events"] if event[0] == "collective"]
+        self.assertEqual(sizes, [4 * 2048 * 2048, 8 * 2048 * 2048, 4 * 2048 * 2048])
+
     def test_streams_and_waits_are_recorded(self):
         step = self.step(STREAMS)
         streams = {event[3] for event in step["events"] if event[0] == "kernel"}
@@ -99,9 +153,6 @@ class Captures(unittest.TestCase):
         run = self.capture(DATA_DEPENDENT)
         self.assertEqual(run.returncode, 2)
         self.assertRegex(run.stderr, r"error: .*train.py:4: the size of aten")
-        run = self.capture("import torch\ntorch.compile(torch.nn.Linear(2, 2))\n")
-        self.assertEqual(run.returncode, 2)
-        self.assertIn("torch.compile is not captured", run.stderr)
         run = self.capture(LINEAR, "--step", "7")
         self.assertEqual(run.returncode, 2)
         self.assertIn("after 2 optimizer steps, before step 7", run.stderr)

@@ -28,7 +28,7 @@ std::vector<CapturedStep> golden_steps() {
     if (entry.path().extension() != ".json") continue;
     steps.push_back(read_captured_step(entry.path()).value());
   }
-  REQUIRE(steps.size() == 4);
+  REQUIRE(steps.size() == 5);
   return steps;
 }
 
