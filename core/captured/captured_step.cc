@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
 #include "core/base/files.h"
 #include "core/json/json_document.h"
@@ -259,6 +260,12 @@ Result<CapturedStep> parse_captured_step(std::string_view text, const std::strin
 Result<CapturedStep> read_captured_step(const std::filesystem::path& path) {
   TPSIM_TRY(const JsonValue root, read_json_file(path));
   return Reader(path.string()).read(root);
+}
+
+bool is_captured_step(const std::filesystem::path& path) {
+  std::string start(2 * kFormat.size(), '\0');
+  std::ifstream(path).read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start.find(kFormat) != std::string::npos;
 }
 
 }  // namespace tpsim

@@ -86,5 +86,7 @@ struct CapturedStep {
 // `file` is used in error messages, which name the line.
 Result<CapturedStep> parse_captured_step(std::string_view text, const std::string& file);
 Result<CapturedStep> read_captured_step(const std::filesystem::path& path);
+// Whether the file begins as a captured step does.
+bool is_captured_step(const std::filesystem::path& path);
 
 }  // namespace tpsim

@@ -67,6 +67,7 @@ class OnCpu(TorchDispatchMode):
 
 def record_compiled(recorder):
     """Makes torch.compile record its kernels."""
+    import torch._functorch.config
     import torch._inductor.fx_passes.joint_graph as joint_graph
     import torch._inductor.fx_passes.pad_mm as padding
     import torch._inductor.scheduler as scheduler
@@ -94,6 +95,7 @@ def record_compiled(recorder):
     config.profile_bandwidth = True  # adds bytes to the sources
     config.force_disable_caches = True
     config.compile_threads = 1
+    torch._functorch.config.graphsafe_rng_functionalization = False  # needs generators of CUDA
     for message in ("Accessing the data pointer of FakeTensor", "Using `torch.compile\\(module\\)` when there are global hooks",
                     "dynamo_pgo force disabled"):
         warnings.filterwarnings("ignore", message=message)

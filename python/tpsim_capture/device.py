@@ -149,6 +149,7 @@ def pretend(gpu, devices):
     for name, value in replaced.items():
         if hasattr(torch.cuda, name) or name in ("Stream", "Event"):
             setattr(torch.cuda, name, value)
+    torch.cuda.default_generators = tuple(torch.Generator() for _ in range(devices))
     torch.cuda.device = type("device", (contextlib.nullcontext,), {})
     torch.cuda.nvtx = types.SimpleNamespace(range_push=returns(0), range_pop=returns(0), mark=returns(None),
                                             range=lambda *a, **k: contextlib.nullcontext())

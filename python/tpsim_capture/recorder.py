@@ -13,6 +13,9 @@ PLAIN = {torch.Tensor, torch.nn.Parameter, FakeTensor}
 WITHOUT_KERNELS = UNWRITTEN | {"_local_scalar_dense", "lift_fresh", "detach", "record_stream", "is_nonzero", "equal",
                                "set_", "resize_"}
 
+# Ops that run another with a state of the random numbers -> place of that op in their arguments.
+RANDOM_OPS = {"run_dtensor_rng_op": 2, "run_and_save_rng_state": 0, "run_with_rng_state": 1}
+
 
 def name_of(dtype):
     return str(dtype).removeprefix("torch.")
@@ -162,9 +165,12 @@ class Recorder(TorchDispatchMode):
         if any(kind not in PLAIN for kind in types):
             return NotImplemented
         if isinstance(func, torch._ops.HigherOrderOperator):
-            if func.name() != "run_dtensor_rng_op":  # (seed, offset, op, *args)
+            if func.name() not in RANDOM_OPS:
                 raise CaptureError(f"{func.name()} is not captured")
-            return self.__torch_dispatch__(args[2], types, args[3:], kwargs)
+            at = RANDOM_OPS[func.name()]
+            with self:
+                out = args[at](*args[at + 1:], **kwargs)
+            return (torch.cuda.get_rng_state(), out) if func.name() == "run_and_save_rng_state" else out
         namespace = func.namespace
         if namespace in ("c10d", "_c10d_functional"):
             return self.collectives.run(func, args, kwargs)

@@ -44,6 +44,25 @@ for _ in range(2):
     model(torch.ones(8, 2048, device="cuda")).sum().backward()
     optimizer.step()
 """
+SCALED = """
+import sys
+import torch
+import torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("nccl")
+torch.set_default_device("cuda")
+model = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(4096, 4096), torch.nn.GELU()) for _ in range(6)))
+for layer in model:
+    fully_shard(layer)
+fully_shard(model)
+optimizer = torch.optim.AdamW(model.parameters(), fused=True)
+for _ in range(2):
+    for _ in range(int(sys.argv[1])):
+        loss = model(torch.ones(8192, 4096)).sum()
+        loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 STREAMS = """
 import torch
 a = torch.nn.Parameter(torch.ones(1 << 20, device="cuda"))
@@ -80,16 +99,16 @@ class Captures(unittest.TestCase):
         self.folder = pathlib.Path(tempfile.mkdtemp())
         self.addCleanup(shutil.rmtree, self.folder)
 
-    def capture(self, text, *options):
+    def capture(self, text, *options, args=()):
         (self.folder / "train.py").write_text(text)
         run = subprocess.run(
             [sys.executable, "-m", "tpsim_capture", *options, "--out", str(self.folder / "step.json"),
-             str(self.folder / "train.py")], capture_output=True, text=True, check=False,
+             str(self.folder / "train.py"), *args], capture_output=True, text=True, check=False,
             env=dict(os.environ, PYTHONPATH=PACKAGES))
         return run
 
-    def step(self, text, *options):
-        run = self.capture(text, *options)
+    def step(self, text, *options, args=()):
+        run = self.capture(text, *options, args=args)
         self.assertEqual(run.returncode, 0, run.stderr[-2000:])
         return json.loads((self.folder / "step.json").read_text())
 
@@ -102,11 +121,26 @@ class Captures(unittest.TestCase):
         weights = sum(step["storages"][one][0] for one in step["live_at_start"] if step["storages"][one][1] == "parameter")
         self.assertEqual(weights, 4 * (64 * 64 + 64))
 
+    def predicted(self, *options):
+        run = subprocess.run([PROGRAM, "simulate", "--program", str(self.folder / "step.json"), "--cluster", "dgx-h100",
+                              "--json", *options], capture_output=True, text=True, check=True)
+        return json.loads(run.stdout)
+
     def test_the_program_predicts_it(self):
         self.step(LINEAR)
-        run = subprocess.run([PROGRAM, "simulate", "--program", str(self.folder / "step.json"), "--cluster", "dgx-h100",
-                              "--json"], capture_output=True, text=True, check=True)
-        self.assertGreater(json.loads(run.stdout)["step_s"], 0)
+        self.assertGreater(self.predicted()["step_s"], 0)
+
+    def test_ranks_and_accumulation_need_no_new_capture(self):
+        self.step(SCALED, "--world", "8", args=["1"])
+        scaled = [self.predicted("--ranks", "32"), self.predicted("--accumulation", "3")]
+        self.step(SCALED, "--world", "32", args=["1"])
+        captured = [self.predicted()]
+        self.step(SCALED, "--world", "8", args=["3"])
+        captured.append(self.predicted())
+        for one, other in zip(scaled, captured):
+            self.assertAlmostEqual(one["step_s"] / other["step_s"], 1, delta=0.02)
+            self.assertAlmostEqual(one["peak_gib"] / other["peak_gib"], 1, delta=0.01)
+            self.assertEqual(one["collectives"][0]["count"], other["collectives"][0]["count"])
 
     def test_compiled_regions_are_inductors_kernels(self):
         """GELU and LayerNorm are one kernel, and what backward needs of GELU is computed again."""
