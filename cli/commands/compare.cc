@@ -178,14 +178,15 @@ Result<Answer> compare_captured(const Arguments& arguments, const Terminal& term
       "the captured program states it"));
   std::vector<CapturedAnswer> all;
   std::vector<std::string> names;
-  const std::string clusters = arguments["--cluster"].value_or("");
+  const std::string stated = arguments["--cluster"].value_or("");
   for (const std::string& path : arguments.words()) {
-    for (const std::string_view cluster : split(clusters, ',')) {
+    std::string_view clusters = stated;
+    do {
       TPSIM_TRY(CapturedRequest request, captured_request(arguments, path));
-      request.cluster = cluster;
+      request.cluster = cut_off(clusters, ",");
       TPSIM_TRY(all.emplace_back(), captured_answer(request));
       names.push_back(column_name(path));
-    }
+    } while (!clusters.empty());
   }
   return answered(
       arguments, terminal,
