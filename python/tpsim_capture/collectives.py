@@ -25,16 +25,15 @@ def bytes_of(tensors):
     return sum(t.numel() * t.element_size() for t in tensors)
 
 
-def gather_values(leaves, outs):
+def gather_values(sent, outs):
     """All ranks have the numbers of this one."""
-    known = [value_of(tensor) for tensor in leaves if value_of(tensor) is not None]
-    if len(known) != 1:
+    known = [value_of(tensor) for tensor in sent]
+    if len(known) != 1 or known[0] is None:
         return
-    for tensor in leaves + outs:
-        copies, rest = divmod(tensor.numel(), max(known[0].numel(), 1))
-        if tensor.dtype == known[0].dtype and copies > 0 and rest == 0:
-            with _disable_current_modes():
-                tensor._tpsim_value = known[0].flatten().repeat(copies).reshape(tensor.shape)
+    for tensor in outs:
+        copies = tensor.numel() // max(known[0].numel(), 1)
+        with _disable_current_modes():
+            tensor._tpsim_value = known[0].flatten().repeat(copies).reshape(tensor.shape)
 
 
 class Collectives:
@@ -105,7 +104,8 @@ class Collectives:
             out = func(*args, **kwargs)
         leaves, outs = tensors_in((args, kwargs)), tensors_in(out)
         if "gather" in name:
-            gather_values(leaves, outs)
+            is_functional = func.namespace == "_c10d_functional"  # (input, ..), else (output, input, ..)
+            gather_values(tensors_in(args[0 if is_functional else 1]), outs or tensors_in(args[0]))
         for tensor in outs:
             recorder.note_storage(tensor)
         on_gpu = [t for t in leaves + outs if t.device.type == "cuda"]

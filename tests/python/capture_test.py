@@ -63,6 +63,34 @@ for _ in range(2):
     optimizer.step()
     optimizer.zero_grad()
 """
+RANDOM_AGAIN = """
+import torch
+layer = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+@torch.compile
+def run(x):
+    inner = lambda y: torch.nn.functional.dropout(layer(y).sin(), 0.1)
+    return torch.utils.checkpoint.checkpoint(inner, x, use_reentrant=False).sum()
+for _ in range(2):
+    run(torch.ones(64, 64, device="cuda", requires_grad=True)).backward()
+    optimizer.step()
+"""
+GATHERED = """
+import torch
+import torch.distributed as dist
+dist.init_process_group("nccl")
+x = torch.nn.Parameter(torch.ones(64, device="cuda"))
+optimizer = torch.optim.SGD([x], lr=0.1)
+for _ in range(2):
+    counts = [torch.zeros(1, dtype=torch.int64, device="cuda") for _ in range(4)]
+    dist.all_gather(counts, torch.full((1,), 3, device="cuda"))
+    assert sum(int(one) for one in counts) == 12
+    overflow = x.isnan().any().byte()
+    dist.all_reduce(overflow, op=dist.ReduceOp.MAX)
+    assert overflow.item() == 0
+    x.sum().backward()
+    optimizer.step()
+"""
 STREAMS = """
 import torch
 a = torch.nn.Parameter(torch.ones(1 << 20, device="cuda"))
@@ -170,6 +198,15 @@ class Captures(unittest.TestCase):
         step = self.step(BUCKETS, "--world", "8")
         sizes = [event[6] for event in step["events"] if event[0] == "collective"]
         self.assertEqual(sizes, [4 * 2048 * 2048, 8 * 2048 * 2048, 4 * 2048 * 2048])
+
+    def test_compiled_checkpoints_run_forward_again(self):
+        step = self.step(RANDOM_AGAIN)
+        gemms = [event[2] for event in step["events"] if event[0] == "kernel" and "mm." in step["kernels"][event[1]]["op"]]
+        self.assertEqual(gemms.count("forward"), 1)
+        self.assertGreater(gemms.count("backward"), 2)
+
+    def test_all_ranks_gather_the_numbers_of_one(self):
+        self.step(GATHERED, "--world", "4")
 
     def test_streams_and_waits_are_recorded(self):
         step = self.step(STREAMS)
