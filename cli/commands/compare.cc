@@ -191,7 +191,7 @@ Result<Answer> compare_captured(const Arguments& arguments, const Terminal& term
   return answered(
       arguments, terminal,
       [&] {
-        return json_object({{"version", "tpsim-captured-comparison/1"},
+        return json_object({{"version", "tpsim-captured-comparison-report/1"},
                             {"steps", json_array(all, captured_report)}});
       },
       [&](TextReport& out) {
