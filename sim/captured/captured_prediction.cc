@@ -125,7 +125,7 @@ class Walk {
       }
     }
     priced.time = priced.factor * priced.price.at(clock_);
-    kernels_.push_back(std::move(priced));
+    kernels_.push_back(priced);
   }
 
   void visit(const CapturedEvent& event) {
