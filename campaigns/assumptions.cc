@@ -6,6 +6,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "campaigns/offers.h"
 #include "core/base/leading_number.h"
 #include "core/base/shipped_data.h"
 #include "core/base/text.h"
@@ -25,7 +26,7 @@ constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
     {Assumption::kPue, "pue", "", "power usage effectiveness of the data center", 1, 10, "X"},
     {Assumption::kCarbon, "carbon", "g/kWh", "carbon intensity of the grid", 0, 5000, "G",
      "57g/kWh"},
-    {Assumption::kPrice, "price", "USD/h", "price of a GPU-hour", 0, 1e6, "USD", "2USD/h"},
+    {Assumption::kPrice, "price", "USD/h", "price of a GPU-hour", 0, 1e6, "USD|OFFER", "2USD/h"},
     {Assumption::kNodeMtbf, "node_mtbf", "h", "mean time between failures of a node", 1, 1e9, "H",
      "5000h"},
     {Assumption::kStorageBandwidth, "storage_bandwidth", "GB/s",
@@ -43,9 +44,15 @@ constexpr std::array<AssumptionRow, kAssumptionCount> kRows = {{
 
 // Returns the valid values: "number with its unit, from 1 W to 100000 W".
 std::string values_text(const AssumptionRow& row) {
-  return fmt::format("{} {}, from {} to {}", row.whole ? "whole number" : "number",
-                     *row.unit == '\0' ? "without unit" : "with its unit",
-                     assumption_text(row, row.least), assumption_text(row, row.most));
+  std::string text = fmt::format("{} {}, from {} to {}", row.whole ? "whole number" : "number",
+                                 *row.unit == '\0' ? "without unit" : "with its unit",
+                                 assumption_text(row, row.least), assumption_text(row, row.most));
+  if (row.assumption == Assumption::kPrice) {
+    text +=
+        "; or the rental offers to take the median of: on-demand, reserved or spot, a provider, "
+        "or PROVIDER:spot";
+  }
+  return text;
 }
 
 // The file may omit spare nodes: plan_campaign() then chooses their number.
@@ -53,6 +60,7 @@ template <class Io>
 void assumption_fields(Io& io, Assumptions& assumptions) {
   io.format("tpsim-campaign/1");
   io.text({"name", "name in reports"}, assumptions.name);
+  io.text({"gpu", "GPU in the table of rental offers"}, assumptions.gpu, kOptional);
   for (const AssumptionRow& row : kRows) {
     std::string text;
     AssumedValue& value = assumptions.values[static_cast<std::size_t>(row.assumption)];
@@ -64,6 +72,13 @@ void assumption_fields(Io& io, Assumptions& assumptions) {
           if constexpr (std::is_same_v<Io, FieldReader>) {
             // A missing key was already reported.
             if (text.empty()) return;
+            const bool names_offers =
+                row.assumption == Assumption::kPrice && !leading_number(text).has_value();
+            if (names_offers) {
+              const Status priced = set_offered_price(assumptions, text);
+              if (!priced.ok()) inner.reject("value", priced.error().message, priced.error().hint);
+              return;
+            }
             const Result<double> parsed = parse_assumption(row, text);
             if (parsed.ok()) {
               value.value = *parsed;
@@ -128,6 +143,12 @@ Result<double> assumption_value(const AssumptionRow& row, double value) {
 
 std::string assumption_text(const AssumptionRow& row, double value) {
   return *row.unit == '\0' ? fmt::format("{}", value) : fmt::format("{} {}", value, row.unit);
+}
+
+Status set_offered_price(Assumptions& assumptions, std::string_view words) {
+  TPSIM_TRY(const OfferedPrice price, offered_price(assumptions.gpu, words));
+  assumptions.set(Assumption::kPrice, price.usd, price.source);
+  return Ok{};
 }
 
 JsonValue assumptions_schema() {

@@ -64,6 +64,7 @@ struct AssumedValue {
 
 struct Assumptions {
   std::string name;
+  std::string gpu;  // in the table of rental offers; empty: none
   std::array<AssumedValue, kAssumptionCount> values;
 
   double operator[](Assumption assumption) const {
@@ -73,6 +74,9 @@ struct Assumptions {
     values[static_cast<std::size_t>(assumption)] = {value, std::move(source)};
   }
 };
+
+// Replaces the price by that of rental offers (offered_price()) of the assumptions' GPU.
+Status set_offered_price(Assumptions& assumptions, std::string_view words);
 
 Result<Assumptions> read_assumptions(const std::filesystem::path& path);
 Result<Assumptions> parse_assumptions(std::string_view text, const std::string& file);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes and tests a release: programs for x86-64 and aarch64 that run on any Linux. They are packed
-# into tarballs, Debian packages, wheels and a container image, with a bill of materials and
-# SHA256SUMS. Two runs produce the same bytes.
+# into tarballs, Debian packages, wheels with a package index, and a container image, with a bill of
+# materials and SHA256SUMS. Two runs produce the same bytes.
 #
 # Usage: tools/release.sh [--output FOLDER] [--chroots FOLDER] [--no-proofs] [--twice]
 #                         [--whole-sample]
@@ -57,7 +57,7 @@ tools/release/arm64_sysroot.sh
 stage=build/release-stage
 rm -rf "$stage"
 mkdir -p "$stage" "$output"
-rm -f "$output"/tpsim[-_]* "$output/SHA256SUMS"
+rm -rf "$output"/tpsim[-_]* "$output/simple" "$output/SHA256SUMS"
 step "programs"
 build() { # PRESET TARGET...
   # The programs contain the page for browsers, which tpsim report writes.
@@ -88,12 +88,13 @@ for arch in x86_64 aarch64; do
   tools/release/make_wheel.py --program "$stage/$arch/bin/tpsim" --package "$python_package" --arch "$arch" \
     --notices "$stage/$arch/share/doc/tpsim/licenses" --version "$version" --output "$output"
 done
+tools/release/make_index.py "$output"
 tools/release/make_image.py --prefix "x86_64=$stage/x86_64" --prefix "aarch64=$stage/aarch64" \
   --version "$version" --revision "$revision" --output "$output"
 tools/release/make_sbom.py --program "x86_64=$stage/x86_64/bin/tpsim" --program "aarch64=$stage/aarch64/bin/tpsim" \
   --packages "aarch64=build/arm64-sysroot/packages" --version "$version" --output "$output"
 (cd "$output" && sha256sum tpsim* >SHA256SUMS)
-stat --printf='%10s bytes  %n\n' "$stage"/*-tpsim "$output"/*
+stat --printf='%10s bytes  %n\n' "$stage"/*-tpsim "$output"/tpsim* "$output/SHA256SUMS"
 
 if [[ $twice == yes ]]; then
   step "second build in another folder"

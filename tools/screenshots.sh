@@ -39,7 +39,17 @@ ACTIONS
 "$tpsim" gui --model bloom-176b --gpus 384 --script "$folder/script" \
   --screenshot "$folder/gui-dark.png"
 "$tpsim" plan --model bloom-176b --gpus 384 --plot "$folder/plan.svg" >/dev/null
-pictures=(gui-light.png gui-compare.png gui-dark.png plan.svg)
+cat >"$folder/script" <<'ACTIONS'
+wait
+press K
+wait
+wheel timeline 22 0.21 0.7
+wait
+move "lanes of the stage" 0.4 0.1
+ACTIONS
+"$tpsim" gui --model deepseek-v3 --cluster dgx-h100 --gpus 256 --tp 1 --pp 16 --script "$folder/script" \
+  --screenshot "$folder/gui-kernels.png"
+pictures=(gui-light.png gui-compare.png gui-dark.png gui-kernels.png plan.svg)
 if [[ $checks == yes ]]; then
   exec python3 tools/compare_pictures.py "$folder" docs "${pictures[@]}"
 fi

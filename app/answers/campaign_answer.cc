@@ -8,6 +8,7 @@
 #include "app/scenario/field.h"
 #include "app/scenario/fitting_search.h"
 #include "app/scenario/open_inputs.h"
+#include "app/scenario/untried_parts.h"
 #include "core/base/numbers.h"
 #include "core/scenario/catalogue.h"
 #include "core/software/optimizer_kinds.h"
@@ -44,24 +45,30 @@ Error goal_missed(const CampaignGoal& goal, const GoalAnswer& answer) {
                option_of(goal.deadline > Seconds() ? Field::kDeadline : Field::kBudget), hint};
 }
 
-// Predicts the campaign for all numbers of GPUs of the request, or for all sizes of the cluster.
-// All sizes use the same batch.
-Result<GoalAnswer> goal_answer(const WholeRunRequest& request, const CampaignReport& report) {
-  const Scenario& scenario = report.named.scenario;
-  std::vector<std::int64_t> sizes = request.gpus;
+// The searches for a goal: numbers of GPUs, and the plans of each. All use the same batch.
+struct GoalSearch {
+  std::vector<std::int64_t> sizes;
+  SearchSpace space;
+};
+
+// Returns the searches for the numbers of GPUs of the request, or for all sizes of the cluster.
+// Parts of the software that make likely plans faster become those of `named`.
+Result<GoalSearch> goal_search(const WholeRunRequest& request, NamedScenario& named) {
+  const Scenario& scenario = named.scenario;
+  GoalSearch search{request.gpus, {}};
   SearchRequest asked = *request.search;
-  if (sizes.empty()) {
-    sizes = goal_sizes(scenario, asked.settings.values[Setting::kPrecision], *request.goal,
-                       request.run.tokens);
+  if (search.sizes.empty()) {
+    search.sizes = goal_sizes(scenario, asked.settings.values[Setting::kPrecision], *request.goal,
+                              request.run.tokens);
   }
-  asked.gpus = sizes.front();
+  asked.gpus = search.sizes.front();
   std::vector<std::int64_t>& batch = asked.settings.values[Setting::kGlobalBatch];
   if (batch.empty()) {
     batch = {searched_global_batch(scenario.model, host_size(scenario.cluster))};
   }
-  TPSIM_TRY(const SearchSpace space, search_space(asked, scenario, std::nullopt));
-  return plan_for_goal(scenario, space, sizes, report.request, report.assumptions, *request.goal,
-                       asked.threads, request.progress);
+  TPSIM_TRY(search.space, search_space(asked, scenario, std::nullopt));
+  adopt_parts({{faster_parts(named, search.space), {}}}, named);
+  return search;
 }
 
 Result<Plan> plan_of(const WholeRunRequest& request, NamedScenario& named) {
@@ -88,9 +95,12 @@ const char* saved_weights(const CampaignReport& report) {
 }
 
 // Chooses the number of GPUs that meets the goal, with its plan and campaign.
-Status choose_size(const WholeRunRequest& request, OpenInputs& open, CampaignReport& report,
-                   Assumed& assumed) {
-  TPSIM_TRY(const GoalAnswer answer, goal_answer(request, report));
+Status choose_size(const WholeRunRequest& request, const GoalSearch& search, OpenInputs& open,
+                   CampaignReport& report, Assumed& assumed) {
+  TPSIM_TRY(
+      const GoalAnswer answer,
+      plan_for_goal(report.named.scenario, search.space, search.sizes, report.request,
+                    report.assumptions, *request.goal, request.search->threads, request.progress));
   if (!answer.chosen) return goal_missed(*request.goal, answer);
   const GoalSize& size = answer.sizes[*answer.chosen];
   adopt_parts(size.tried, report.named);
@@ -146,6 +156,13 @@ Result<Assumptions> load_assumptions(const StatedAssumptions& stated, const Name
   for (const auto& [assumption, value] : stated.values) {
     assumptions.set(assumption, value, fmt::format("given with {}", option_of(assumption)));
   }
+  if (!stated.offers.empty()) {
+    if (assumptions.gpu.empty()) assumptions.gpu = profile;
+    const Status priced = set_offered_price(assumptions, stated.offers);
+    if (!priced.ok()) {
+      return field_error(Assumption::kPrice, priced.error().message, priced.error().hint);
+    }
+  }
   if (stated.chooses_spares) assumptions.set(Assumption::kSpareNodes, 0, "");
   return assumptions;
 }
@@ -160,14 +177,18 @@ Result<CampaignReport> campaign_answer(const WholeRunRequest& request) {
                                        : settings_left(request.settings, file.has_value());
   const Scenario& scenario = named.scenario;
   TPSIM_TRY(report.assumptions, load_assumptions(request.assumptions, named));
+  const bool chooses_size = request.goal && !file;
+  GoalSearch search;
+  if (chooses_size) {
+    TPSIM_TRY(search, goal_search(request, named));
+  }
   Assumed assumed;  // inputs assumed for the plan that was predicted last
   TPSIM_TRY(OpenInputs open, open_inputs(named));
   if (report.request.step <= Seconds()) {
     report.request.widen = [&](PlannedRun& run) { assumed = open.widen(run); };
   }
-  const bool chooses_size = request.goal && !file;
   if (chooses_size) {
-    TPSIM_TRY_STATUS(choose_size(request, open, report, assumed));
+    TPSIM_TRY_STATUS(choose_size(request, search, open, report, assumed));
   } else {
     TPSIM_TRY(report.plan, plan_of(request, named));
   }

@@ -19,6 +19,7 @@ namespace tpsim::app {
 struct StatedAssumptions {
   std::string name = {};  // entry of data/campaigns or path; empty: that of the cluster
   std::map<Assumption, double> values = {};  // replace those of the entry
+  std::string offers = {};                   // rental offers that state the price (offered_price())
   bool chooses_spares = false;               // the number of spare nodes is optimized
 };
 // Error for a cluster file if no entry is named.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "campaigns/assumptions.h"
+#include "campaigns/offers.h"
 #include "cli/commands/commands.h"
 #include "core/base/numbers.h"
 #include "core/base/text.h"
@@ -152,11 +153,30 @@ Status add_assumptions(const Catalogue& catalogue, const std::string& name, List
   return Ok{};
 }
 
+std::string row_name(const RentalOffer& offer) {
+  return fmt::format("{} {} {}", offer.gpu, offer.kind, offer.provider);
+}
+
+Status add_offer(const Catalogue& /*catalogue*/, const std::string& name, Listing& listing) {
+  for (const RentalOffer& offer : rental_offers()) {
+    if (row_name(offer) != name) continue;
+    listing.table.add_row({offer.gpu, offer.kind, offer.provider, fmt::format("{:.3f}", offer.usd),
+                           offer.date, offer.source});
+    listing.entries.push(json_object({{"gpu", offer.gpu},
+                                      {"kind", offer.kind},
+                                      {"provider", offer.provider},
+                                      {"usd_per_gpu_hour", offer.usd},
+                                      {"date", offer.date},
+                                      {"source", offer.source}}));
+  }
+  return Ok{};
+}
+
 struct ListKind {
   std::string_view name;
   std::string_view columns;
   Status (*add)(const Catalogue&, const std::string&, Listing&);
-  std::optional<CatalogueKind> kind = {};  // absent for assumptions
+  std::optional<CatalogueKind> kind = {};  // absent for assumptions and offers
 };
 
 constexpr ListKind kListKinds[] = {
@@ -169,14 +189,15 @@ constexpr ListKind kListKinds[] = {
     {"stacks",
      "<stack|host time per block|context|ZeRO 2, 3 with pipeline|overlapped reduction|<launched by",
      add_stack, CatalogueKind::kStacks},
-    {"assumptions", "<assumptions|GPU|rest of a node|PUE|grid|price|node MTBF", add_assumptions}};
+    {"assumptions", "<assumptions|GPU|rest of a node|PUE|grid|price|node MTBF", add_assumptions},
+    {"offers", "<GPU|<offer|<provider|USD an hour|<date|<source", add_offer}};
 
 Result<ListKind> chosen_kind(const std::string& text) {
   std::vector<std::string_view> names;
   for (const ListKind& kind : kListKinds) names.push_back(kind.name);
   if (text.empty()) {
     return bad_input("the kind of entry is missing", "list",
-                     "choose from models, clusters, profiles, stacks and assumptions");
+                     "choose from models, clusters, profiles, stacks, assumptions and offers");
   }
   TPSIM_TRY(const std::size_t index, choose("kind", text, names));
   return kListKinds[index];
@@ -185,10 +206,14 @@ Result<ListKind> chosen_kind(const std::string& text) {
 // Returns the names of entries: models sorted by family and number of parameters, other entries by
 // name.
 Result<std::vector<std::string>> names_in_order(const Catalogue& catalogue, const ListKind& of) {
+  std::vector<std::string> names;
+  if (of.add == add_offer) {
+    for (const RentalOffer& offer : rental_offers()) names.push_back(row_name(offer));
+    return names;
+  }
   if (!of.kind) return assumption_names(catalogue);
   if (of.kind != CatalogueKind::kModels) return catalogue.list(*of.kind);
   TPSIM_TRY(const std::vector<ModelEntry> models, model_index(catalogue));
-  std::vector<std::string> names;
   for (const ModelEntry& model : models) names.push_back(model.name);
   return names;
 }

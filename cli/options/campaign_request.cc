@@ -4,6 +4,7 @@
 
 #include "cli/options/plan_requests.h"
 #include "cli/options/values.h"
+#include "core/base/leading_number.h"
 
 namespace tpsim::cli {
 namespace {
@@ -82,10 +83,15 @@ Result<StatedAssumptions> stated_assumptions(const Arguments& arguments) {
       stated.chooses_spares = true;
       continue;
     }
+    const std::string text = arguments[opt].value_or("");
+    if (row.assumption == Assumption::kPrice && !text.empty() && !leading_number(text)) {
+      stated.offers = text;
+      continue;
+    }
     const std::optional<double> number =
         arguments.values(opt) == nullptr ? std::nullopt : number_of(arguments, opt);
     const Result<double> value =
-        number ? assumption_value(row, *number) : parse_assumption(row, *arguments[opt]);
+        number ? assumption_value(row, *number) : parse_assumption(row, text);
     if (!value.ok()) return option_error(opt, value.error().message, value.error().hint);
     stated.values[row.assumption] = *value;
   }

@@ -79,7 +79,7 @@ struct KeyHelp {
   const char* keys;
   const char* meaning;
 };
-constexpr std::array<KeyHelp, 15> kKeys = {{
+constexpr std::array<KeyHelp, 16> kKeys = {{
     {"wheel, W, S", "zoom the timeline at the pointer (Ctrl finer, Shift coarser)"},
     {"right drag, sideways wheel, A, D", "pan"},
     {"left drag", "measure a time"},
@@ -87,6 +87,7 @@ constexpr std::array<KeyHelp, 15> kKeys = {{
     {"double click", "zoom to an op"},
     {"0", "show the whole step"},
     {"C", "show the critical path"},
+    {"K", "show the kernels and memory of a stage"},
     {"Ctrl+F", "find in the timeline; Enter goes to the first match"},
     {"N", "go to the next match"},
     {"Tab, arrows", "go from control to control; Space presses, Enter edits"},

@@ -22,6 +22,7 @@ constexpr double kWheelFactor = 0.8;    // zoom per wheel notch; finer with Ctrl
 constexpr double kKeySpeed = 1.6;       // window widths per second
 constexpr double kPanOfNotch = 0.1;     // window widths per notch of a sideways wheel
 constexpr float kMostStageHeight = 80;  // points
+constexpr float kStagesShare = 0.25F;   // of the height, beside the bands of a stage
 
 // The lanes of one plan on the screen.
 struct Track {
@@ -160,6 +161,16 @@ void hover(Ui& ui, const Track& track) {
   }
 }
 
+// A click without a drag chooses the stage whose bands are shown.
+void choose_stage(Ui& ui, const Track& track) {
+  TimelineState& state = ui.state.timeline;
+  const ImVec2 mouse = ImGui::GetMousePos();
+  const bool is_click = ImGui::IsMouseReleased(ImGuiMouseButton_Left) &&
+                        state.ruler_begin == state.ruler_end && track.area.holds(mouse);
+  if (!is_click || state.stage < 0) return;
+  state.stage = static_cast<std::int64_t>((mouse.y - track.area.min.y) / track.stage_height);
+}
+
 // Zooms to the next span that matches the search, and some time around it.
 void jump_to_match(Ui& ui) {
   TimelineState& state = ui.state.timeline;
@@ -194,6 +205,7 @@ void use_keys(Ui& ui, TimelineWindow& window, double step, double about) {
     jump_to_match(ui);
     window = window_of(ui.state.timeline, step, static_cast<float>(window.width));
   }
+  if (ImGui::IsKeyPressed('K', false)) toggle_bands(ui);
   if (ImGui::IsKeyPressed('C', false) && !ImGui::GetIO().KeyCtrl) {
     toggle_critical_path(ui.state.timeline);
   }
@@ -302,6 +314,13 @@ void draw_tools(Ui& ui, Rect rect) {
     toggle_critical_path(state);
     state.begin = state.end = 0;
   }
+  x -= text_size(ui.fonts.small, "Kernels").x + ui.px(24);
+  ImGui::SetCursorScreenPos({x, y});
+  if (button(ui, "Kernels",
+             "Show the kernels, collectives and memory of a stage (K). Click a stage to choose it.",
+             state.stage >= 0)) {
+    toggle_bands(ui);
+  }
   ImGui::PopStyleVar();
   ImGui::PopFont();
   const std::string matches = matches_text(ui);
@@ -317,7 +336,7 @@ void draw_tracks(Ui& ui, Rect body) {
   const float names = ui.px(has_b ? 62 : 54);
   const float axis = ui.fonts.small->FontSize + ui.px(4);
   const float chip = ui.px(has_b ? 26 : 0);  // for the names A and B
-  const Rect area{{body.min.x + names, body.min.y + axis}, {body.max.x - chip, body.max.y}};
+  Rect area{{body.min.x + names, body.min.y + axis}, {body.max.x - chip, body.max.y}};
   TimelineWindow window = window_of(ui.state.timeline, step, area.width());
 
   ImGui::SetCursorScreenPos(area.min);
@@ -336,6 +355,13 @@ void draw_tracks(Ui& ui, Rect body) {
   draw_time_axis(ui, {{area.min.x, body.min.y}, {area.max.x, area.min.y - ui.px(1)}}, window,
                  area.max.y);
   ImGui::PushClipRect({body.min.x - ui.px(10), body.min.y}, body.max, true);
+  const float left = body.min.x + ui.px(has_b ? 8 : 0);
+  const Rect whole = area;
+  if (ui.views.bands) {
+    area.max.y = std::round(area.min.y + kStagesShare * area.height());
+    draw_stage_bands(ui, {{area.min.x, area.max.y + ui.px(6)}, whole.max}, left, window,
+                     is_hovered);
+  }
   const float between = has_b ? ui.px(10) : 0;
   const float height = (area.height() - between) / (has_b ? 2 : 1);
   std::vector<Track> tracks;
@@ -348,14 +374,14 @@ void draw_tracks(Ui& ui, Rect body) {
     note_area(ui, i == 0 ? "timeline A" : "timeline B", track.area);
     tracks.push_back(track);
   }
-  const float left = body.min.x + ui.px(has_b ? 8 : 0);
   draw_track(ui, tracks[0], ui.colors.accent, has_b ? "A" : "", left);
   if (has_b) draw_track(ui, tracks[1], ui.colors.other, "B", left);
-  draw_ruler(ui, area, window);
+  draw_ruler(ui, whole, window);
   if (is_hovered && !ImGui::IsMouseDown(ImGuiMouseButton_Left)) {
     const float x = ImGui::GetMousePos().x;
-    line(ui, {x, area.min.y}, {x, area.max.y}, with_alpha(ui.colors.text, 0.35));
+    line(ui, {x, whole.min.y}, {x, whole.max.y}, with_alpha(ui.colors.text, 0.35));
     for (const Track& track : tracks) hover(ui, track);
+    choose_stage(ui, tracks[0]);
   }
   ImGui::PopClipRect();
 }

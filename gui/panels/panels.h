@@ -32,6 +32,9 @@ void draw_popups(Ui& ui);  // popups of the top bar's buttons
 // Draws a legend at the bottom of `rect` with the span kinds that occur. Returns its height, 0
 // without room for a legend.
 float draw_span_legend(Ui& ui, Rect rect);
+void toggle_bands(Ui& ui);  // shows the kernels and memory of the fullest stage, or of none
+// The chosen stage's kernels and memory, which must exist. Names begin at `left`.
+void draw_stage_bands(Ui& ui, Rect rect, float left, const TimelineWindow& window, bool is_hovered);
 
 // Contents of the tabs of the details panel.
 void draw_breakdown(Ui& ui, Rect rect, const PlanView& view);

@@ -75,6 +75,7 @@ struct TimelineState {
   std::string search;    // "backward 12", "stage 3"
   double found_at = -1;  // start of the last match in seconds; -1: none
   bool shows_critical_path = false;
+  std::int64_t stage = -1;                // whose kernels and memory are shown; -1: none
   double ruler_begin = 0, ruler_end = 0;  // equal: no ruler
   std::string hovered = {};               // description of the span under the pointer
   friend bool operator==(const TimelineState&, const TimelineState&) = default;

@@ -68,6 +68,7 @@ std::vector<std::pair<std::string, std::string>> facts(const AppState& state, co
   add("timeline.begin", fmt::format("{:.4g}", state.timeline.begin));
   add("timeline.end", fmt::format("{:.4g}", state.timeline.end));
   add("timeline.hovered", state.timeline.hovered);
+  add("timeline.stage", views.bands ? std::to_string(views.bands->stage) : "none");
   add("timeline.critical", state.timeline.shows_critical_path ? "yes" : "no");
   add("measured", views.measured ? std::to_string(views.measured->rows.size()) : "0");
   if (views.measured) {

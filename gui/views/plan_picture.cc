@@ -12,13 +12,14 @@
 #include "gui/draw/axis.h"
 #include "gui/views/plan_table.h"
 #include "gui/views/search_job.h"
+#include "gui/views/stage_bands.h"
 #include "gui/views/timeline_layout.h"
 #include "sim/step/simulate.h"
 
 namespace tpsim::gui {
 namespace {
 
-constexpr double kWidth = 1120, kHeight = 760, kMargin = 32;
+constexpr double kWidth = 1120, kHeight = 990, kMargin = 32;
 constexpr double kSlowest = 3.0;  // slower plans, relative to the best, are not drawn
 
 const Palette& colors() { return palette_of(Theme::kLight); }
@@ -162,11 +163,12 @@ void draw_memory(Drawing& out, Area area, const Prediction& predicted) {
 }
 
 // Draws the rectangles of one color as one shape, since a timeline has thousands of rectangles.
-void draw_lanes(Drawing& out, Area area, const Timeline& timeline, double seconds) {
-  const TimelineIndex index = index_of(timeline);
+// Spans that `mask` omits are pale.
+void draw_lanes(Drawing& out, Area area, const Timeline& timeline, const TimelineIndex& index,
+                const SpanMask& mask, double seconds) {
   const double width = area.right - area.left;
   std::vector<TimelineRect> rects;
-  lay_out_timeline(timeline, index, {0, seconds, width}, {}, {colors().span, colors().panel}, {},
+  lay_out_timeline(timeline, index, {0, seconds, width}, mask, {colors().span, colors().panel}, {},
                    rects);
   const double stage_height = (area.bottom - area.top) / static_cast<double>(timeline.stages);
   const double height = stage_height * 0.86;
@@ -194,7 +196,7 @@ void draw_timeline(Drawing& out, Area area, const Timeline& timeline) {
     out.text(x, area.bottom + 16, words(12, colors().dim, Anchor::kMiddle),
              time_tick(tick.value, step, marks.back().value));
   }
-  draw_lanes(out, area, timeline, seconds);
+  draw_lanes(out, area, timeline, index_of(timeline), {}, seconds);
   const double stage_height = (area.bottom - area.top) / static_cast<double>(timeline.stages);
   const auto every = static_cast<std::int64_t>(std::ceil(13 / stage_height));
   for (std::int64_t s = 0; s < timeline.stages; s += every) {
@@ -215,6 +217,47 @@ void draw_timeline(Drawing& out, Area area, const Timeline& timeline) {
     out.rect(x, y - 9, 10, 10, colors().span[static_cast<std::size_t>(kind)]);
     out.text(x + 15, y, words(12, colors().dim), name);
     x += width;
+  }
+}
+
+// Kernels and calls of the fullest stage by stream, and its memory, on the axis of the timeline.
+void draw_bands(Drawing& out, Area area, const StageBands& bands, const Timeline& timeline) {
+  const double seconds = std::max(1e-9, to_seconds(timeline.end).value());
+  const TimelineWindow window{0, seconds, area.right - area.left};
+  const double middle = area.top + 0.5 * (area.bottom - area.top);
+  const StageLanes lanes = lanes_in(bands, window);
+  draw_lanes(out, {area.left, area.top, area.right, middle - 8}, lanes.timeline, lanes.index,
+             lanes.exposed, seconds);
+  const double height = (middle - 8 - area.top) / static_cast<double>(bands.streams.size());
+  for (std::size_t i = 0; i < bands.streams.size(); ++i) {
+    out.text(area.left - 8, area.top + height * (static_cast<double>(i) + 0.5) + 4,
+             words(12, colors().dim, Anchor::kEnd), name_of(bands.streams[i]));
+  }
+  const Axes axes{{area.left, middle + 8, area.right, area.bottom},
+                  {0, seconds, false},
+                  {0, 1.04 * bands.peak_gib, false}};
+  for (const Tick& tick : ticks(axes.y, 3)) {
+    out.text(area.left - 8, axes.y_at(tick.value) + 4, words(12, colors().dim, Anchor::kEnd),
+             tick.label + " GiB");
+  }
+  const std::vector<MemoryColumn> columns = memory_columns(bands, window);
+  std::vector<double> bottoms(columns.size(), 0.0);
+  for (int part = 0; part < kMemoryPartCount; ++part) {
+    std::vector<double> rects;  // equal neighbours are one
+    double last_top = 0, last_bottom = 0;
+    for (std::size_t x = 0; x < columns.size(); ++x) {
+      const double gib = columns[x][static_cast<std::size_t>(part)] / kGiB;
+      const double bottom = axes.y_at(bottoms[x]), top = axes.y_at(bottoms[x] + gib);
+      if (x > 0 && top == last_top && bottom == last_bottom) {
+        rects[rects.size() - 2] += 1;
+      } else {
+        rects.insert(rects.end(), {area.left + static_cast<double>(x), top, 1.0, bottom - top});
+      }
+      last_top = top;
+      last_bottom = bottom;
+      bottoms[x] += gib;
+    }
+    out.rects(std::move(rects), colors().memory[static_cast<std::size_t>(part)]);
   }
 }
 
@@ -254,7 +297,15 @@ Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<Planned
   out.text(604, 112, title, "Memory of the fastest plan, by stage");
   draw_memory(out, {638, 164, kWidth - kMargin, 376}, best.predicted);
   out.text(kMargin, 484, title, "One step of the fastest plan");
-  draw_timeline(out, {kMargin + 54, 540, kWidth - kMargin, kHeight - 44}, timeline);
+  draw_timeline(out, {kMargin + 54, 540, kWidth - kMargin, 716}, timeline);
+  LayerPricer pricer(scenario);
+  TPSIM_TRY(const StageBands bands,
+            stage_bands(pricer, best.plan, timeline, fullest_stage(best.predicted.memory)));
+  out.text(kMargin, 762, title,
+           fmt::format("Kernels and memory of stage {}, the fullest", bands.stage));
+  out.text(kWidth - kMargin, 762, words(12, colors().dim, Anchor::kEnd),
+           "pale: calls that compute hides");
+  draw_bands(out, {kMargin + 54, 780, kWidth - kMargin, kHeight - 24}, bands, timeline);
   return out;
 }
 

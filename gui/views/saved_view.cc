@@ -53,6 +53,7 @@ constexpr auto kLookFields = [](auto& io, auto& state) {
   io.number("timeline_end_s", state.timeline.end, {0, 1e9});
   io.text("timeline_search", state.timeline.search);
   io.flag("critical_path", state.timeline.shows_critical_path);
+  io.integer("timeline_stage", state.timeline.stage, {-1, 1 << 20}, kOptional);
   io.text("table_filter", state.table.filter);
   io.number("scale", state.scale, {0, 4});
   io.text("measured_file", state.measured_file);

@@ -160,6 +160,17 @@ void ViewComputer::look_at(const AppState& state) {
   views_.a = a_;
   views_.b = b_;
   update_knobs();
+  update_bands(state.timeline.stage);
+}
+
+void ViewComputer::update_bands(std::int64_t stage) {
+  const bool has_bands = stage >= 0 && a_ && !a_->error && a_->scenario == views_.scenario;
+  if (!has_bands) return views_.bands.reset();
+  stage = std::min(stage, a_->index.stages() - 1);
+  if (views_.bands && views_.bands->stage == stage && bands_plan_ == a_) return;
+  bands_plan_ = a_;
+  Result<StageBands> bands = stage_bands(*pricer_, a_->plan, a_->timeline, stage);
+  views_.bands = bands.ok() ? std::make_shared<const StageBands>(*std::move(bands)) : nullptr;
 }
 
 // Checking every value of every setting takes a third of a millisecond for a large mixture, so it

@@ -17,6 +17,7 @@
 #include "gui/views/choice.h"
 #include "gui/views/knob_values.h"
 #include "gui/views/search_job.h"
+#include "gui/views/stage_bands.h"
 #include "gui/views/timeline_layout.h"
 #include "sim/layers/layer_pricer.h"
 #include "sim/schedule/stage_costs.h"
@@ -99,7 +100,8 @@ struct Views {
   double progress = 0;      // completed share of the search
   bool is_pricing = false;  // some alternatives of unstated inputs are not predicted yet
   bool is_stale = false;    // `found` and the plans belong to previous inputs
-  std::shared_ptr<const PlanView> a, b;  // null if there is no plan
+  std::shared_ptr<const PlanView> a, b;     // null if there is no plan
+  std::shared_ptr<const StageBands> bands;  // of plan A's chosen stage; null if none is chosen
   // Values of each setting that has a control, for plan A with the present scenario.
   std::map<Setting, std::vector<KnobValue>> knobs;
   std::shared_ptr<const MeasuredRuns> measured;
@@ -138,6 +140,7 @@ class ViewComputer {
   Status load(const Choice& choice);
   void look_at(const AppState& state);
   void update_knobs();
+  void update_bands(std::int64_t stage);
   void clear_findings();
   void take(SearchNews news);
   void read_measured(const std::string& file);
@@ -156,6 +159,7 @@ class ViewComputer {
   // Inputs of views_.knobs.
   std::shared_ptr<const PlanView> knobs_plan_;
   std::shared_ptr<const Scenario> knobs_scenario_;
+  std::shared_ptr<const PlanView> bands_plan_;  // of views_.bands
   std::string measured_file_;
   Views views_;
 };

@@ -132,12 +132,14 @@ void visit_memory(const Scenario& scenario, const Plan& plan, std::int64_t stage
   walk_memory(pricer, plan, plan_costs(pricer, plan), *timeline, stage, visit);
 }
 
-Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan) {
+Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan,
+                               std::optional<std::int64_t> stage) {
   StepMemory step;
   TPSIM_TRY(step.timeline, simulate_timeline(scenario, plan));
   LayerPricer pricer(scenario);
   const PlanCosts costs = plan_costs(pricer, plan);
   for (const StageMemory& memory : memory_by_stage(scenario.stack, plan, costs)) {
+    if (stage && memory.stage != *stage) continue;
     const auto walk = [&](auto& visitor) {
       walk_memory(pricer, plan, costs, step.timeline, memory.stage,
                   [&](const MemoryEvent& event) { visitor.visit(event); });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <vector>
 
 #include "core/base/result.h"
@@ -50,7 +51,8 @@ struct StepMemory {
 void visit_memory(const Scenario& scenario, const Plan& plan, std::int64_t stage,
                   const MemoryVisitor& visit);
 
-// Returns the memory over one step. Errors are those of simulate().
-Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan);
+// Returns the memory over one step, of all stages or of one. Errors are those of simulate().
+Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan,
+                               std::optional<std::int64_t> stage = {});
 
 }  // namespace tpsim

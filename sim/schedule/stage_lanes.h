@@ -1,6 +1,7 @@
 // Kernels and collectives of each stage by stream, for one micro-batch.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@ namespace tpsim {
 struct StreamSpan {
   std::int64_t stage = 0;
   std::int64_t chunk = 0;
+  SpanKind task{};
   Stream stream{};
   Picoseconds begin = 0, end = 0;
   const char* label = "";
@@ -25,9 +27,11 @@ struct StreamSpan {
   Picoseconds needed = -1;  // calls: when the compute stream needed it; -1: in the next layer
 };
 
-// Returns what the first micro-batch runs in every chunk of every stage. Tasks begin as in the
-// timeline. Time for which a task waits for the host, and exchanges of FP8 scales, have no span.
+// Returns what the first micro-batch runs in every chunk of every stage, or of one. Tasks begin as
+// in the timeline. Time for which a task waits for the host, and exchanges of FP8 scales, have no
+// span.
 std::vector<StreamSpan> stream_spans(LayerPricer& pricer, const Plan& plan,
-                                     const Timeline& timeline);
+                                     const Timeline& timeline,
+                                     std::optional<std::int64_t> stage = {});
 
 }  // namespace tpsim

@@ -3,7 +3,10 @@
 
 #include <catch2/catch.hpp>
 #include <string>
+#include <tuple>
+#include <vector>
 
+#include "campaigns/offers.h"
 #include "core/scenario/catalogue.h"
 
 namespace tpsim {
@@ -55,6 +58,39 @@ TEST_CASE("an assumption needs its own unit and a sensible size") {
     CHECK_FALSE(parse_assumption(row_of(Assumption::kSpareNodes), text).ok());
   }
   CHECK_FALSE(parse_assumption(row_of(Assumption::kPue), "1.2 W").ok());
+}
+
+TEST_CASE("rental offers are those of profiles, dated, and each stands once") {
+  const Catalogue catalogue = Catalogue::open().value();
+  const std::vector<RentalOffer>& offers = rental_offers();
+  REQUIRE(offers.size() > 100);
+  for (std::size_t i = 0; i < offers.size(); ++i) {
+    const RentalOffer& offer = offers[i];
+    INFO(offer.gpu << " " << offer.kind << " " << offer.provider);
+    CHECK(catalogue.load_profile(offer.gpu).ok());
+    CHECK((offer.kind == "on-demand" || offer.kind == "reserved" || offer.kind == "spot"));
+    CHECK((offer.usd > 0.05 && offer.usd < 20));
+    CHECK((offer.date.size() == 10 && offer.date.starts_with("20")));
+    CHECK_FALSE(offer.source.empty());
+    if (i == 0) continue;
+    const RentalOffer& before = offers[i - 1];
+    CHECK(std::tie(before.gpu, before.kind, before.provider) <
+          std::tie(offer.gpu, offer.kind, offer.provider));
+  }
+}
+
+TEST_CASE("a price can be that of rental offers") {
+  CHECK(offered_price("h200", "reserved")->usd == Approx((2.79 + 3.00) / 2));
+  CHECK(offered_price("h200", "lambda").ok() == false);
+  CHECK(offered_price("h100-sxm", "aws")->usd == Approx(6.88));
+  CHECK(offered_price("h100-sxm", "coreweave:spot")->usd == Approx(2.464));
+  CHECK(offered_price("h100-sxm", "spott").error().hint == "did you mean spot?");
+  CHECK_FALSE(offered_price("vr200", "spot").ok());
+  const Catalogue catalogue = Catalogue::open().value();
+  Assumptions amazon = load_assumptions(catalogue, "p5").value();
+  CHECK(amazon[Assumption::kPrice] == Approx(6.88));
+  REQUIRE(set_offered_price(amazon, "reserved").ok());
+  CHECK(amazon[Assumption::kPrice] == Approx(2.72));
 }
 
 }  // namespace tpsim

@@ -6,7 +6,9 @@ Run by ctest with the arguments PROGRAM PACKAGE VERSION.
 import base64
 import csv
 import email
+import functools
 import hashlib
+import http.server
 import io
 import os
 import pathlib
@@ -16,6 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import zipfile
 
@@ -128,6 +131,43 @@ class Wheel(unittest.TestCase):
              "print(_program.find_program(), tpsim.plan('bloom-176b', gpus=384).best.gpus)"],
             env=environment, capture_output=True, text=True, cwd="/")
         self.assertEqual((done.stdout, done.stderr), (f"{program} 384\n", ""))
+
+    def test_pip_and_uvx_install_from_an_index(self):
+        made(self.folder)
+        script = ROOT / "tools" / "release" / "make_index.py"
+        subprocess.run([sys.executable, script, self.folder], check=True)
+        page = (self.folder / "simple" / "tpsim" / "index.html").read_bytes()
+        subprocess.run([sys.executable, script, self.folder], check=True)
+        self.assertEqual((self.folder / "simple" / "tpsim" / "index.html").read_bytes(), page)
+        handler = functools.partial(Quiet, directory=self.folder)
+        with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+            threading.Thread(target=server.serve_forever, daemon=True).start()
+            index = f"http://127.0.0.1:{server.server_address[1]}/simple"
+            self.install_from(index)
+            server.shutdown()
+
+    def install_from(self, index):
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "UV_CACHE_DIR": str(self.folder / "uv")}
+        place = self.folder / "venv"
+        if subprocess.run([sys.executable, "-m", "venv", place], capture_output=True).returncode != 0:
+            self.skipTest("this Python makes no virtual environments (python3-venv)")
+        run = functools.partial(subprocess.run, capture_output=True, text=True, env=environment, cwd=self.folder)
+        done = run([place / "bin" / "pip", "install", "--isolated", "--no-cache-dir", "--index-url", index, "tpsim"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for words in ([place / "bin" / "tpsim", "--version"],
+                      [place / "bin" / "python", "-c", "import tpsim; print('tpsim', tpsim.__version__)"]):
+            self.assertIn(f"tpsim {VERSION}", run(words).stdout)
+        uvx = shutil.which("uvx")
+        if uvx is None:
+            self.skipTest("pip installs from the index; uvx is not installed")
+        done = run([uvx, "--python", sys.executable, "--index-url", index, "tpsim", "--version"])
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(f"tpsim {VERSION}", done.stdout)
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
 
 
 if __name__ == "__main__":
