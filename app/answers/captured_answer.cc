@@ -1,5 +1,6 @@
 #include "app/answers/captured_answer.h"
 
+#include "core/captured/scaled_step.h"
 #include "core/machine/node_rate.h"
 #include "core/scenario/catalogue.h"
 
@@ -21,6 +22,10 @@ Result<T> named(Result<T> loaded, const char* option) {
 Result<CapturedAnswer> captured_answer(const CapturedRequest& request) {
   CapturedAnswer answer;
   TPSIM_TRY(answer.step, read_captured_step(request.path));
+  if (request.ranks > 0) {
+    TPSIM_TRY(answer.step, with_ranks(std::move(answer.step), request.ranks));
+  }
+  TPSIM_TRY(answer.step, with_accumulation(std::move(answer.step), request.micro_batches));
   TPSIM_TRY(const Catalogue catalogue, Catalogue::open());
   if (request.cluster.empty()) {
     return bad_input("the cluster is missing", "--cluster", "tpsim list clusters");

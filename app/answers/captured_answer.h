@@ -1,6 +1,7 @@
 // The prediction of a captured step of a PyTorch program on a cluster.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/base/result.h"
@@ -14,7 +15,9 @@ namespace tpsim::app {
 struct CapturedRequest {
   std::string path;
   std::string cluster, profile, stack;
-  double node_gbps = 0;  // network bandwidth per node in Gb/s; 0: the cluster's
+  double node_gbps = 0;            // network bandwidth per node in Gb/s; 0: the cluster's
+  std::int64_t ranks = 0;          // core/captured/scaled_step.h; 0: as captured
+  std::int64_t micro_batches = 1;  // between two updates
 };
 
 struct CapturedAnswer {

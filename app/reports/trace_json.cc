@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -59,7 +62,8 @@ JsonValue metadata_json(const char* what, std::int64_t process, std::int64_t tra
 }
 
 // The memory of a stage by category: viewers draw the categories as a stack.
-JsonValue memory_json(const StageMemory& overheads, const MemorySample& sample) {
+JsonValue memory_json(const StageMemory& overheads, const MemorySample& sample,
+                      const std::string& name) {
   JsonValue gib = json_object();
   for (std::size_t i = 0; i < sample.bytes.size(); ++i) {
     const double bytes = sample.bytes[i] + overheads.by_category[i].value();
@@ -67,7 +71,7 @@ JsonValue memory_json(const StageMemory& overheads, const MemorySample& sample) 
   }
   gib.set("context", overheads.context.value() / kGiB);
   gib.set("fragmentation", overheads.fragmentation.value() / kGiB);
-  return json_object({{"name", fmt::format("memory of stage {}, GiB", overheads.stage)},
+  return json_object({{"name", name},
                       {"ph", "C"},
                       {"ts", microseconds(sample.time)},
                       {"pid", kProcess},
@@ -203,7 +207,54 @@ void add_streams(EventList& events, const std::vector<StreamSpan>& spans) {
   }
 }
 
+Picoseconds picoseconds(Seconds time) { return std::llround(time.value() * 1e12); }
+
+JsonValue captured_json(const CapturedStep& step, const CapturedSpan& span, std::int64_t track) {
+  const CapturedEvent& event = step.events[span.event];
+  const std::string_view phase = kEnumNames<CapturedPhase>[static_cast<std::size_t>(event.phase)];
+  JsonValue args = json_object({{"module", step.modules[event.module]}});
+  std::string name;
+  if (event.kind == CapturedEvent::Kind::kCollective) {
+    const CapturedCollective& call = step.collectives[event.index];
+    name = name_of(call.kind);
+    args.set("ranks", step.groups[call.group].size()).set("bytes", call.bytes);
+  } else {
+    name = step.kernels[event.index].op;
+  }
+  return json_object({{"name", std::move(name)},
+                      {"cat", phase},
+                      {"ph", "X"},
+                      {"ts", microseconds(picoseconds(span.begin))},
+                      {"dur", microseconds(picoseconds(span.end - span.begin))},
+                      {"pid", kProcess},
+                      {"tid", track},
+                      {"args", std::move(args)}});
+}
+
+std::string document(const EventList& events) {
+  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events.text() + "\n]}\n";
+}
+
 }  // namespace
+
+std::string captured_trace_json(const CapturedStep& step, const CapturedPrediction& predicted) {
+  EventList events;
+  std::map<std::int64_t, std::int64_t> tracks;  // by stream
+  for (const CapturedSpan& span : predicted.spans) {
+    const std::int64_t stream = step.events[span.event].stream;
+    const auto added = tracks.try_emplace(stream, kFirstTrack + std::ssize(tracks));
+    const std::int64_t track = added.first->second;
+    if (added.second) {
+      const std::string name = stream == 0 ? "compute" : fmt::format("stream {}", stream);
+      events.add(metadata_json("thread_name", kProcess, track, json_object({{"name", name}})));
+    }
+    events.add(captured_json(step, span, track));
+    if (stream != 0) continue;
+    events.add(
+        memory_json(predicted.overheads, {picoseconds(span.begin), span.bytes}, "memory, GiB"));
+  }
+  return document(events);
+}
 
 std::string trace_json(const StepMemory& step, const std::vector<StreamSpan>& streams,
                        std::string_view title) {
@@ -217,11 +268,12 @@ std::string trace_json(const StepMemory& step, const std::vector<StreamSpan>& st
   }
   for (std::size_t stage = 0; stage < step.samples.size(); ++stage) {
     for (const MemorySample& sample : step.samples[stage]) {
-      events.add(memory_json(step.overheads[stage], sample));
+      events.add(memory_json(step.overheads[stage], sample,
+                             fmt::format("memory of stage {}, GiB", step.overheads[stage].stage)));
     }
   }
   add_streams(events, streams);
-  return "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n" + events.text() + "\n]}\n";
+  return document(events);
 }
 
 }  // namespace tpsim::app

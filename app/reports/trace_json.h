@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/captured/captured_prediction.h"
 #include "sim/memory/peak_memory.h"
 #include "sim/schedule/stage_lanes.h"
 
@@ -18,5 +19,8 @@ namespace tpsim::app {
 // it.
 std::string trace_json(const StepMemory& step, const std::vector<StreamSpan>& streams,
                        std::string_view title);
+
+// Returns the timeline of a captured step: a track for each stream, and the memory in use.
+std::string captured_trace_json(const CapturedStep& step, const CapturedPrediction& predicted);
 
 }  // namespace tpsim::app

@@ -10,6 +10,7 @@
 
 #include "app/answers/compare_answer.h"
 #include "app/reports/answer_json.h"
+#include "app/reports/captured_json.h"
 #include "app/scenario/fit.h"
 #include "cli/commands/commands.h"
 #include "cli/options/requests.h"
@@ -74,12 +75,14 @@ std::vector<PlanDifference> terms(const std::vector<ComparedPlan>& all) {
   return lines;
 }
 
-void write_table(TextReport& out, const std::vector<ComparedPlan>& all,
+std::string column_name(const std::string& file) {
+  return printable(std::filesystem::path(file).stem().string());
+}
+
+void write_lines(TextReport& out, const std::vector<std::string>& names,
                  const std::vector<PlanDifference>& lines) {
   std::vector<Column> columns = {{"", Align::kLeft}};
-  for (const ComparedPlan& one : all) {
-    columns.push_back({printable(std::filesystem::path(one.file).stem().string())});
-  }
+  for (const std::string& name : names) columns.push_back({name});
   Table table(std::move(columns));
   for (const PlanDifference& line : lines) {
     std::vector<Cell> row = {line.name};
@@ -87,6 +90,13 @@ void write_table(TextReport& out, const std::vector<ComparedPlan>& all,
     table.add_row(std::move(row));
   }
   out.table(table);
+}
+
+void write_table(TextReport& out, const std::vector<ComparedPlan>& all,
+                 const std::vector<PlanDifference>& lines) {
+  std::vector<std::string> names;
+  for (const ComparedPlan& one : all) names.push_back(column_name(one.file));
+  write_lines(out, names, lines);
 }
 
 void write_comparison(TextReport& out, const CompareAnswer& answer) {
@@ -117,9 +127,89 @@ Status draw(const std::string& path, const std::vector<ComparedPlan>& all) {
   return write_file_atomically(path, gui::svg_text(gui::comparison_picture(plans)));
 }
 
+// Lines of one kind of op each, in the order of the first step that has the kind.
+std::vector<PlanDifference> captured_times(const std::vector<CapturedAnswer>& all,
+                                           std::vector<CapturedTime> CapturedPrediction::*rows) {
+  std::vector<PlanDifference> lines;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    for (const CapturedTime& row : all[i].predicted.*rows) {
+      auto line = std::find_if(lines.begin(), lines.end(),
+                               [&](const PlanDifference& one) { return one.name == row.what; });
+      if (line == lines.end()) {
+        line = lines.insert(line, {row.what, std::vector<std::string>(all.size(), "-")});
+      }
+      line->values[i] = fmt::format("{:.4f} ({})", row.time.value(), row.count);
+    }
+  }
+  return lines;
+}
+
+std::vector<PlanDifference> captured_results(const std::vector<CapturedAnswer>& all) {
+  std::vector<PlanDifference> lines;
+  const auto add = [&](const char* name, auto value) {
+    PlanDifference& line = lines.emplace_back(PlanDifference{name, {}});
+    for (const CapturedAnswer& one : all) line.values.push_back(value(one, one.predicted));
+  };
+  using Answer = CapturedAnswer;
+  using Step = CapturedPrediction;
+  add("cluster", [](const Answer& one, const Step&) { return one.machine.cluster.name; });
+  add("GPUs", [](const Answer& one, const Step&) { return count_text(one.step.world); });
+  add("step, s",
+      [](const Answer&, const Step& p) { return fmt::format("{:.4g}", p.step.value()); });
+  add("90 % interval, s", [](const Answer&, const Step& p) {
+    return fmt::format("{:.4g} to {:.4g}", p.step_low.value(), p.step_high.value());
+  });
+  add("of ops, s",
+      [](const Answer&, const Step& p) { return fmt::format("{:.4f}", p.busy.value()); });
+  add("waiting for collectives, s",
+      [](const Answer&, const Step& p) { return fmt::format("{:.4f}", p.exposed.value()); });
+  add("waiting for the host, s",
+      [](const Answer&, const Step& p) { return fmt::format("{:.4f}", p.host_wait.value()); });
+  add("memory, GiB", [](const Answer&, const Step& p) { return gib_text(p.peak); });
+  add("p(OOM)", [](const Answer&, const Step& p) { return chance_text(p.p_oom); });
+  return lines;
+}
+
+// Compares captured steps, each on each of the clusters.
+Result<Answer> compare_captured(const Arguments& arguments, const Terminal& terminal) {
+  TPSIM_TRY_STATUS(refuse_others(
+      arguments,
+      {"--cluster", "--profile", "--stack", "--node-gbps", "--json", "--quiet", "--color"},
+      "the captured program states it"));
+  std::vector<CapturedAnswer> all;
+  std::vector<std::string> names;
+  const std::string stated = arguments["--cluster"].value_or("");
+  for (const std::string& path : arguments.words()) {
+    std::string_view clusters = stated;
+    do {
+      TPSIM_TRY(CapturedRequest request, captured_request(arguments, path));
+      request.cluster = cut_off(clusters, ",");
+      TPSIM_TRY(all.emplace_back(), captured_answer(request));
+      names.push_back(column_name(path));
+    } while (!clusters.empty());
+  }
+  return answered(
+      arguments, terminal,
+      [&] {
+        return json_object({{"version", "tpsim-captured-comparison-report/1"},
+                            {"steps", json_array(all, captured_report)}});
+      },
+      [&](TextReport& out) {
+        out.heading("PREDICTED");
+        write_lines(out, names, captured_results(all));
+        out.heading("OPS", "seconds of a step (launches)");
+        write_lines(out, names, captured_times(all, &CapturedPrediction::ops));
+        out.heading("COLLECTIVES", "also where they overlap");
+        write_lines(out, names, captured_times(all, &CapturedPrediction::collectives));
+      });
+}
+
 }  // namespace
 
 Result<Answer> run_compare(const Arguments& arguments, const Terminal& terminal) {
+  if (!arguments.positional.empty() && is_captured_step(arguments.positional)) {
+    return compare_captured(arguments, terminal);
+  }
   TPSIM_TRY_STATUS(check_plot(arguments));
   TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));
   TPSIM_TRY(const std::vector<ScenarioRequest> requests, compare_requests(arguments));

@@ -11,6 +11,7 @@
 #include "app/scenario/allocated.h"
 #include "cli/commands/commands.h"
 #include "cli/options/plan_requests.h"
+#include "cli/options/requests.h"
 #include "cli/options/values.h"
 #include "cli/views/answer_views.h"
 #include "cli/views/plan_view.h"
@@ -36,6 +37,7 @@ void write_report(TextReport& out, const NamedScenario& named, const PlannedRun&
   write_memory(out, run.predicted, kStagesShown);
 }
 
+constexpr std::int64_t kMostRanks = 1 << 20;
 constexpr std::string_view kHere = "-";  // file name that means standard output
 
 Result<std::string> trace_of(const Scenario& scenario, const Plan& plan) {
@@ -43,6 +45,20 @@ Result<std::string> trace_of(const Scenario& scenario, const Plan& plan) {
   LayerPricer pricer(scenario);
   return trace_json(step, stream_spans(pricer, plan, step.timeline),
                     scenario.model.name + ", " + short_name(plan));
+}
+
+// Writes a timeline where --trace says, and a message about it to the answer.
+Status write_trace(const Arguments& arguments, std::string trace, Answer& answer) {
+  const std::string& path = *arguments["--trace"];
+  if (path == kHere) {
+    answer.text = std::move(trace);
+    answer.is_prose = false;
+    return Ok{};
+  }
+  TPSIM_TRY_STATUS(write_file_atomically(path, trace));
+  answer.text +=
+      fmt::format("\nwrote the timeline to {}: open it at ui.perfetto.dev\n", printable(path));
+  return Ok{};
 }
 
 // Writes the files that options request, and adds messages about them to the answer. With --trace -
@@ -56,37 +72,32 @@ Status write_files(const Arguments& arguments, const NamedScenario& named, const
   }
   TPSIM_TRY_STATUS(write_rank_file(arguments, named, plan));
   if (!arguments.has("--trace")) return Ok{};
-  const std::string& path = *arguments["--trace"];
   TPSIM_TRY(std::string trace, trace_of(named.scenario, plan));
-  if (path == kHere) {
-    answer.text = std::move(trace);
-    answer.is_prose = false;
-    return Ok{};
-  }
-  TPSIM_TRY_STATUS(write_file_atomically(path, trace));
-  answer.text +=
-      fmt::format("\nwrote the timeline to {}: open it at ui.perfetto.dev\n", printable(path));
-  return Ok{};
+  return write_trace(arguments, std::move(trace), answer);
 }
 
 // Predicts a captured step of a PyTorch program, which states its layout itself.
 Result<Answer> simulate_captured(const Arguments& arguments, const Terminal& terminal) {
-  TPSIM_TRY_STATUS(refuse_others(arguments,
-                                 {"--program", "--cluster", "--profile", "--stack", "--node-gbps",
-                                  "--json", "--quiet", "--color"},
-                                 "the captured program states it"));
+  TPSIM_TRY_STATUS(
+      refuse_others(arguments,
+                    {"--program", "--cluster", "--profile", "--stack", "--node-gbps", "--ranks",
+                     "--accumulation", "--trace", "--json", "--quiet", "--color"},
+                    "the captured program states it"));
   if (!arguments.positional.empty()) {
     return bad_input("cannot be combined with a plan file", "--program", "give only one of them");
   }
-  CapturedRequest request{.path = *arguments["--program"],
-                          .cluster = arguments["--cluster"].value_or(""),
-                          .profile = arguments["--profile"].value_or(""),
-                          .stack = arguments["--stack"].value_or("")};
-  TPSIM_TRY(request.node_gbps, node_gbps_of(arguments));
+  TPSIM_TRY(CapturedRequest request, captured_request(arguments, *arguments["--program"]));
+  TPSIM_TRY(request.ranks, integer_of(arguments, "--ranks", 0, {1, kMostRanks}));
+  TPSIM_TRY(request.micro_batches, integer_of(arguments, "--accumulation", 1, {1, 1024}));
   TPSIM_TRY(const CapturedAnswer captured, captured_answer(request));
-  return answered(
+  Answer answer = answered(
       arguments, terminal, [&] { return captured_report(captured); },
       [&](TextReport& out) { write_captured(out, captured); });
+  if (arguments.has("--trace")) {
+    TPSIM_TRY_STATUS(
+        write_trace(arguments, captured_trace_json(captured.step, captured.predicted), answer));
+  }
+  return answer;
 }
 
 }  // namespace
@@ -99,6 +110,7 @@ Status write_rank_file(const Arguments& arguments, const NamedScenario& named, c
 
 Result<Answer> run_simulate(const Arguments& arguments, const Terminal& terminal) {
   if (arguments.has("--program")) return simulate_captured(arguments, terminal);
+  TPSIM_TRY_STATUS(refuse(arguments, {"--ranks", "--accumulation"}, "it needs --program"));
   TPSIM_TRY(const auto file, read_plan_argument(arguments));
   TPSIM_TRY(const SimulateRequest request, simulate_request(arguments, file));
   TPSIM_TRY(const AcceptedRisk accepted, accepted_risk(arguments));

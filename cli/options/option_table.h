@@ -83,12 +83,13 @@ inline constexpr CommandSet kAll = kPlan | kSingle;
 inline constexpr CommandSet kPredicting = kPlan | kSimulate | kExplain | kCampaign;
 
 // Names of the options, in the order of options.txt. The compiler checks them.
-inline constexpr auto kNames = words<109>(
+inline constexpr auto kNames = words<111>(
     "--model --cluster --stack --profile --node-gbps --nodes --seq --gpus --gpus --gpus --gpus "
     "--top "
     "--group --objective --max-memory --max-oom --exclude --uneven-ends --threads --threads "
     "--within --pareto "
-    "--why-not --what-if --memory --snapshot --save-snapshot --program --program --after --without "
+    "--why-not --what-if --memory --snapshot --save-snapshot --program --program --ranks "
+    "--accumulation --after --without "
     "--diff --count-embedding --no-count-embedding --runs --row --markdown --plan --tokens "
     "--tokens --ramp --step-time --checkpoint-every --lost-nodes --replays --seed --assumptions "
     "--steps --steps --rank --device --checkpoint --lr --betas --momentum --eps --weight-decay "

@@ -76,6 +76,15 @@ Result<ExplainRequest> explain_request(const Arguments& arguments,
   return request;
 }
 
+Result<CapturedRequest> captured_request(const Arguments& arguments, const std::string& path) {
+  CapturedRequest request{.path = path,
+                          .cluster = arguments["--cluster"].value_or(""),
+                          .profile = arguments["--profile"].value_or(""),
+                          .stack = arguments["--stack"].value_or("")};
+  TPSIM_TRY(request.node_gbps, node_gbps_of(arguments));
+  return request;
+}
+
 Result<std::vector<ScenarioRequest>> compare_requests(const Arguments& arguments) {
   std::vector<ScenarioRequest> requests;
   for (const std::string& path : arguments.words()) {

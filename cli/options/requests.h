@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/answers/calibrate_answer.h"
+#include "app/answers/captured_answer.h"
 #include "app/answers/compare_answer.h"
 #include "app/answers/explain_answers.h"
 #include "app/answers/export_answer.h"
@@ -18,6 +19,8 @@ namespace tpsim::cli {
 
 Result<ExplainRequest> explain_request(const Arguments& arguments,
                                        const std::optional<PlanFile>& file);
+// The file and machine of a captured step.
+Result<CapturedRequest> captured_request(const Arguments& arguments, const std::string& path);
 // One request for each plan file on the command line.
 Result<std::vector<ScenarioRequest>> compare_requests(const Arguments& arguments);
 Result<ExportRequest> export_request(const Arguments& arguments, const PlanFile& file);

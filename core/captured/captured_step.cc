@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
 #include "core/base/files.h"
 #include "core/json/json_document.h"
@@ -155,6 +156,9 @@ class Reader {
                                                      : (flag != nullptr && *flag ? 1.0 : 0.0));
       }
     }
+    if (const JsonValue* bytes = value.find("bytes")) {
+      kernel.bytes = integer(*bytes, 0, std::int64_t{1} << 50);
+    }
     if (const JsonValue* to = value.find("to")) {
       kernel.copies_to_device = text(*to) == "cuda";
       kernel.copies_to_host = !kernel.copies_to_device;
@@ -256,6 +260,12 @@ Result<CapturedStep> parse_captured_step(std::string_view text, const std::strin
 Result<CapturedStep> read_captured_step(const std::filesystem::path& path) {
   TPSIM_TRY(const JsonValue root, read_json_file(path));
   return Reader(path.string()).read(root);
+}
+
+bool is_captured_step(const std::filesystem::path& path) {
+  std::string start(2 * kFormat.size(), '\0');
+  std::ifstream(path).read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start.find(kFormat) != std::string::npos;
 }
 
 }  // namespace tpsim

@@ -32,6 +32,7 @@ struct CapturedKernel {
   std::vector<CapturedTensor> in, out;
   std::vector<double> scalars;  // of attention
   bool copies_to_device = false, copies_to_host = false;
+  std::int64_t bytes = 0;  // read and written by a fused kernel; 0: all of `in` and `out`
 };
 
 enum class CapturedPhase : std::uint8_t { kForward, kBackward, kOptimizer };
@@ -85,5 +86,7 @@ struct CapturedStep {
 // `file` is used in error messages, which name the line.
 Result<CapturedStep> parse_captured_step(std::string_view text, const std::string& file);
 Result<CapturedStep> read_captured_step(const std::filesystem::path& path);
+// Whether the file begins as a captured step does.
+bool is_captured_step(const std::filesystem::path& path);
 
 }  // namespace tpsim

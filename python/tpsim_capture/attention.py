@@ -4,6 +4,7 @@ A build for the CPU would take scaled_dot_product_attention apart. Its backend o
 dtypes, shapes, the mask and the switches of torch.backends.cuda, in PyTorch's order of priority.
 """
 import torch
+import torch._dynamo
 import torch.nn.functional as functional
 
 aten = torch.ops.aten
@@ -13,22 +14,30 @@ aten = torch.ops.aten
 CUDNN_FIRST = torch.torch_version.TorchVersion(torch.__version__) >= (2, 9)
 
 
+@torch._dynamo.assume_constant_result
+def switches():
+    """Whether cuDNN's, flash, memory-efficient and plain attention may run."""
+    backends = torch.backends.cuda
+    return (backends.cudnn_sdp_enabled(), backends.flash_sdp_enabled(), backends.mem_efficient_sdp_enabled(),
+            backends.math_sdp_enabled())
+
+
 def chosen_backend(query, key, value, mask, grouped, capability):
     half = query.dtype in (torch.float16, torch.bfloat16)
-    head, backends = query.shape[-1], torch.backends.cuda
+    head, (cudnn, flash, efficient, plain) = query.shape[-1], switches()
     even = query.shape[-1] == value.shape[-1]
     broadcasts = query.shape[-3] != key.shape[-3] and not grouped
     if broadcasts:
         return "math"
-    suits_cudnn = backends.cudnn_sdp_enabled() and half and even and head <= 128 and head % 8 == 0
+    suits_cudnn = cudnn and half and even and head <= 128 and head % 8 == 0
     if suits_cudnn and CUDNN_FIRST and mask is None and capability in ((9, 0), (10, 0)):
         return "cudnn"
-    if backends.flash_sdp_enabled() and half and mask is None and head <= 256 and even and capability >= (8, 0):
+    if flash and half and mask is None and head <= 256 and even and capability >= (8, 0):
         return "flash"
     groups = grouped and query.shape[-3] != key.shape[-3]
-    if backends.mem_efficient_sdp_enabled() and not groups and query.dtype != torch.float64:
+    if efficient and not groups and query.dtype != torch.float64:
         return "efficient"
-    if suits_cudnn and not backends.math_sdp_enabled() and capability >= (8, 0):
+    if suits_cudnn and not plain and capability >= (8, 0):
         return "cudnn"
     return "math"
 

@@ -5,10 +5,11 @@ the caller's stream waits when the work's wait() is called.
 """
 import torch
 import torch.distributed as dist
+from torch.utils._python_dispatch import _disable_current_modes
 
 from .guard import load_guard
 from .recorder import name_of
-from .values import tensors_in
+from .values import tensors_in, value_of
 
 FIRST_STREAM = 1000  # numbers of the groups' streams
 # Ops on one array: its largest form is the whole array of the group.
@@ -22,6 +23,17 @@ ASYNC = ("allreduce", "broadcast", "allgather", "_allgather_base", "reduce_scatt
 
 def bytes_of(tensors):
     return sum(t.numel() * t.element_size() for t in tensors)
+
+
+def gather_values(sent, outs):
+    """All ranks have the numbers of this one."""
+    known = [value_of(tensor) for tensor in sent]
+    if len(known) != 1 or known[0] is None:
+        return
+    for tensor in outs:
+        copies = tensor.numel() // max(known[0].numel(), 1)
+        with _disable_current_modes():
+            tensor._tpsim_value = known[0].flatten().repeat(copies).reshape(tensor.shape)
 
 
 class Collectives:
@@ -91,6 +103,9 @@ class Collectives:
         with recorder.fake_mode:
             out = func(*args, **kwargs)
         leaves, outs = tensors_in((args, kwargs)), tensors_in(out)
+        if "gather" in name:
+            is_functional = func.namespace == "_c10d_functional"  # (input, ..), else (output, input, ..)
+            gather_values(tensors_in(args[0 if is_functional else 1]), outs or tensors_in(args[0]))
         for tensor in outs:
             recorder.note_storage(tensor)
         on_gpu = [t for t in leaves + outs if t.device.type == "cuda"]

@@ -111,6 +111,11 @@ def rng_state(device=None):
         return torch.zeros(16, dtype=torch.uint8)
 
 
+def returns(value):
+    """A new function each time: Dynamo looks functions up."""
+    return lambda *_, **__: value
+
+
 def pretend(gpu, devices):
     """Makes this process believe in `devices` GPUs of the kind `gpu`."""
     load_guard().tpsim_set_devices(devices)
@@ -121,35 +126,41 @@ def pretend(gpu, devices):
         multi_processor_count=132 if capability[0] >= 9 else 108, warp_size=32, is_integrated=False,
         max_threads_per_multi_processor=2048, gcnArchName="", regs_per_multiprocessor=65536,
         shared_memory_per_block_optin=232448, L2_cache_size=50 << 20)
-    nothing, zero = (lambda *a, **k: None), (lambda *a, **k: 0)
     replaced = {
         "is_available": lambda: True, "is_initialized": lambda: True, "_is_compiled": lambda: True,
-        "_lazy_init": nothing, "init": nothing, "device_count": lambda: devices,
-        "current_device": lambda: 0, "set_device": nothing, "synchronize": synchronize,
+        "_lazy_init": returns(None), "init": returns(None), "device_count": lambda: devices,
+        "current_device": lambda: 0, "set_device": returns(None), "synchronize": synchronize,
         "get_device_name": lambda *a: properties.name, "get_device_capability": lambda *a: capability,
         "get_device_properties": lambda *a: properties, "is_bf16_supported": lambda *a, **k: capability[0] >= 8,
-        "empty_cache": nothing, "ipc_collect": nothing, "reset_peak_memory_stats": nothing,
-        "memory_allocated": zero, "max_memory_allocated": zero, "memory_reserved": zero,
-        "max_memory_reserved": zero, "memory_stats": lambda *a: collections.defaultdict(int),
-        "mem_get_info": lambda *a: (total, total), "manual_seed": nothing, "manual_seed_all": nothing,
-        "seed_all": nothing, "get_rng_state": rng_state, "set_rng_state": nothing,
-        "get_rng_state_all": lambda: [rng_state()], "set_rng_state_all": nothing,
+        "empty_cache": returns(None), "ipc_collect": returns(None), "reset_peak_memory_stats": returns(None),
+        "memory_allocated": returns(0), "max_memory_allocated": returns(0), "memory_reserved": returns(0),
+        "max_memory_reserved": returns(0), "memory_stats": lambda *a: collections.defaultdict(int),
+        "mem_get_info": lambda *a: (total, total), "manual_seed": returns(None), "manual_seed_all": returns(None),
+        "seed_all": returns(None), "get_rng_state": rng_state, "set_rng_state": returns(None),
+        "get_rng_state_all": lambda: [rng_state()], "set_rng_state_all": returns(None),
         "get_arch_list": lambda: [f"sm_{capability[0]}{capability[1]}"], "Stream": Stream, "Event": Event,
         "current_stream": current_stream, "default_stream": lambda d=None: Stream(d, stream_id=0),
         "stream": on_stream, "set_stream": lambda s: load_guard().tpsim_set_stream(s.stream_id),
-        "is_current_stream_capturing": lambda: False, "set_per_process_memory_fraction": nothing,
-        "can_device_access_peer": lambda *a: True, "utilization": zero,
+        "is_current_stream_capturing": lambda: False, "set_per_process_memory_fraction": returns(None),
+        "can_device_access_peer": lambda *a: True, "utilization": returns(0),
+        "_exchange_device": returns(0), "_maybe_exchange_device": returns(0),
+        "_set_stream_by_id": lambda stream_id, *a: load_guard().tpsim_set_stream(stream_id),
     }
     for name, value in replaced.items():
         if hasattr(torch.cuda, name) or name in ("Stream", "Event"):
             setattr(torch.cuda, name, value)
-    torch.cuda.device = lambda device: contextlib.nullcontext()
-    torch.cuda.nvtx = types.SimpleNamespace(range_push=zero, range_pop=zero, mark=nothing,
+    torch.cuda.default_generators = tuple(torch.Generator() for _ in range(devices))
+    torch.cuda.device = type("device", (contextlib.nullcontext,), {})
+    torch.cuda.nvtx = types.SimpleNamespace(range_push=returns(0), range_pop=returns(0), mark=returns(None),
                                             range=lambda *a, **k: contextlib.nullcontext())
     for name in ("random", "memory", "streams"):  # other names of the same functions
         module = getattr(torch.cuda, name, None)
         for key, value in replaced.items():
             if module is not None and hasattr(module, key):
                 setattr(module, key, value)
+    interface = torch._dynamo.device_interface.CudaInterface  # has the same functions
+    for key, value in replaced.items():
+        if key in vars(interface):
+            setattr(interface, key, value if isinstance(value, type) else staticmethod(value))
     torch.version.cuda = torch.version.cuda or "12.8"
     torch.accelerator.current_accelerator = lambda *a, **k: torch.device("cuda")

@@ -13,6 +13,9 @@ PLAIN = {torch.Tensor, torch.nn.Parameter, FakeTensor}
 WITHOUT_KERNELS = UNWRITTEN | {"_local_scalar_dense", "lift_fresh", "detach", "record_stream", "is_nonzero", "equal",
                                "set_", "resize_"}
 
+# Ops that run another with a state of the random numbers -> place of that op in their arguments.
+RANDOM_OPS = {"run_dtensor_rng_op": 2, "run_and_save_rng_state": 0, "run_with_rng_state": 1}
+
 
 def name_of(dtype):
     return str(dtype).removeprefix("torch.")
@@ -48,20 +51,19 @@ class Interned(list):
         return self.places[key]
 
 
-class ShapesOnly(FakeTensorMode):
-    """Tensors of torch.tensor(..., device="cuda") begin on the CPU, as on a machine without a GPU."""
-
-    avoid_device_init = property(lambda self: True)
+# Tensors of torch.tensor(..., device="cuda") begin on the CPU, as on a machine without a GPU.
+FakeTensorMode.avoid_device_init = property(lambda _: True)
 
 
 class Recorder(TorchDispatchMode):
     """Storages are followed from the start; other events are kept while `is_recording`."""
 
     supports_higher_order_operators = True
+    ignore_compile_internals = classmethod(lambda cls: True)
 
     def __init__(self):
         super().__init__()
-        self.fake_mode = ShapesOnly(allow_non_fake_inputs=True)
+        self.fake_mode = FakeTensorMode(allow_non_fake_inputs=True)
         self.values = Values(self.fake_mode)
         self.is_recording = False
         self.optimizer_depth = 0
@@ -163,9 +165,12 @@ class Recorder(TorchDispatchMode):
         if any(kind not in PLAIN for kind in types):
             return NotImplemented
         if isinstance(func, torch._ops.HigherOrderOperator):
-            if func.name() != "run_dtensor_rng_op":  # (seed, offset, op, *args)
+            if func.name() not in RANDOM_OPS:
                 raise CaptureError(f"{func.name()} is not captured")
-            return self.__torch_dispatch__(args[2], types, args[3:], kwargs)
+            at = RANDOM_OPS[func.name()]
+            with self:
+                out = args[at](*args[at + 1:], **kwargs)
+            return (torch.cuda.get_rng_state(), out) if func.name() == "run_and_save_rng_state" else out
         namespace = func.namespace
         if namespace in ("c10d", "_c10d_functional"):
             return self.collectives.run(func, args, kwargs)
@@ -184,7 +189,7 @@ class Recorder(TorchDispatchMode):
         outs = outs or written(func, args, kwargs)
         if not self.launches(func, ins, outs, before):
             return out
-        self.record_kernel(func, args, ins, outs, phase)
+        self.record_kernel(func, args, kwargs, ins, outs, phase)
         return out
 
     def launches(self, func, ins, outs, before):
@@ -200,13 +205,26 @@ class Recorder(TorchDispatchMode):
         own = {tensor.untyped_storage()._cdata for tensor in ins}
         return any(tensor.untyped_storage()._cdata not in own for tensor in outs)
 
-    def record_kernel(self, func, args, ins, outs, phase):
+    def record_kernel(self, func, args, kwargs, ins, outs, phase):
+        results = [kwargs.get(argument.name) for argument in func._schema.arguments if argument.is_out]
+        ins = [tensor for tensor in ins if not any(tensor is one for one in results)]
         row = {"op": str(func), "in": [layout(t) for t in ins], "out": [layout(t) for t in outs]}
         scalars = [arg for arg in args if isinstance(arg, (bool, int, float))]
         if scalars and "attention" in row["op"]:
             row["scalars"] = scalars
         if any(t.device.type != "cuda" for t in ins + outs if t.dim()):
             row["to"] = outs[0].device.type
+        self.events.append(["kernel", self.kernels.place(row), phase,
+                            load_guard().tpsim_current_stream(), self.modules.place(self.module(phase))])
+
+    def record_fused(self, op, ins, outs, moved):
+        """A kernel that a compiler made; `moved`: bytes that it reads and writes."""
+        if not self.is_recording:
+            return
+        row = {"op": op, "in": [layout(t) for t in ins], "out": [layout(t) for t in outs]}
+        if moved is not None:
+            row["bytes"] = moved
+        phase = self.phase()
         self.events.append(["kernel", self.kernels.place(row), phase,
                             load_guard().tpsim_current_stream(), self.modules.place(self.module(phase))])
 

@@ -17,6 +17,7 @@ import torch.distributed as dist  # noqa: E402
 
 from .attention import replace_attention  # noqa: E402
 from .collectives import Collectives  # noqa: E402
+from .compiled import record_compiled  # noqa: E402
 from .recorder import Recorder  # noqa: E402
 
 LIBRARIES = ("transformers", "accelerate", "peft", "trl", "torchtitan", "deepspeed", "litgpt")
@@ -45,16 +46,25 @@ class Session:
         self.hook_storages()
         self.hook_backward()
         self.hook_processes()
-        refuse_compiling()
+        record_compiled(self.recorder)
         load_data_here()
         torch._subclasses.FakeTensor.__format__ = format_number
         if importlib.util.find_spec("transformers"):
             random_weights()
 
     def hook_modules(self):
-        hooks = torch.nn.modules.module
-        hooks.register_module_forward_pre_hook(self.recorder.enter_module)
-        hooks.register_module_forward_hook(self.recorder.leave_module, always_call=True)
+        hooks, recorder = torch.nn.modules.module, self.recorder
+
+        def enter(module, *_):  # compiled code has no calls of modules
+            if not torch.compiler.is_compiling():
+                recorder.enter_module(module)
+
+        def leave(*_):
+            if not torch.compiler.is_compiling():
+                recorder.leave_module()
+
+        hooks.register_module_forward_pre_hook(enter)
+        hooks.register_module_forward_hook(leave, always_call=True)
 
     def hook_optimizers(self):
         from torch.optim import optimizer as own
@@ -191,14 +201,6 @@ def load_data_here():
     loader.__init__ = __init__
 
 
-def refuse_compiling():
-    def compile(*_, **__):
-        raise CaptureError("torch.compile is not captured: nothing runs compiled graphs without a GPU (run the script without it)")
-
-    torch.compile = compile
-    torch.nn.Module.compile = compile
-
-
 class SilentLogger:
     """The reducer's logger asks for a timer of CUDA."""
 
@@ -223,8 +225,25 @@ def hook_reducer():
             self.register_comm_hook(None, reduce)
         return plain(self, *args, **kwargs)
 
-    data_parallel.forward = forward
-    # Buckets stay in the reverse order of the parameters. A run orders them by its first backward.
+    data_parallel.forward = torch._dynamo.disable(forward, recursive=False)
+    plain_init, assign = data_parallel._ddp_init_helper, dist._compute_bucket_assignment_by_size
+
+    # A run makes one bucket, and others after its first backward, in the order in which gradients were ready. Here
+    # they are in the reverse order of the parameters from the start.
+    def init(self, parameters, *args, **kwargs):
+        limits = [self.bucket_bytes_cap]
+        if getattr(self, "bucket_bytes_cap_default", True):
+            limits.insert(0, dist._DEFAULT_FIRST_BUCKET_BYTES)
+
+        def assign_reversed(parameters, _, sparse=()):
+            order = list(range(len(parameters)))[::-1]
+            buckets, sizes = assign(parameters[::-1], limits, sparse[::-1], order)
+            return buckets[::-1], sizes[::-1]
+
+        dist._compute_bucket_assignment_by_size = assign_reversed
+        plain_init(self, parameters, *args, **kwargs)
+
+    data_parallel._ddp_init_helper = init
     dist.Reducer._rebuild_buckets = lambda _: False
 
 

@@ -80,7 +80,7 @@ class Values:
             with _disable_current_modes():
                 return value.item()
         if is_whole(tensor):
-            if tensor.dtype == torch.bool:
+            if tensor.dtype in (torch.bool, torch.uint8):  # flags of all ranks are bytes
                 self.assume("a truth value of unknown numbers is read: false")
                 return False
             raise CaptureError(f"{users_line()}: an integer is read that depends on the data")

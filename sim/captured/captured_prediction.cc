@@ -125,7 +125,7 @@ class Walk {
       }
     }
     priced.time = priced.factor * priced.price.at(clock_);
-    kernels_.push_back(std::move(priced));
+    kernels_.push_back(priced);
   }
 
   void visit(const CapturedEvent& event) {
@@ -136,7 +136,9 @@ class Walk {
       case Kind::kCollective: {
         host_ += machine_.stack.host.per_collective;
         const Seconds time = wire_[event.index];
-        end = {std::max(end.time, host_) + time, true};
+        const Seconds start = std::max(end.time, host_);
+        end = {start + time, true};
+        add_span(event, start, end.time);
         add(by_collective_, std::string(name_of(step_.collectives[event.index].kind)), time);
         break;
       }
@@ -176,12 +178,18 @@ class Walk {
     }
     // Other streams copy what collectives transfer: who waits for them waits for the collective.
     end = {start + priced.time, event.stream != 0 && end.is_collective};
+    add_span(event, start, end.time);
     if (event.stream == 0) last_end_ = end.time;
     if (priced.work.kind == WorkKind::kHostCopy && step_.kernels[event.index].copies_to_host) {
       host_ = std::max(host_, end.time);  // .item() and .cpu() wait
     }
     clocked_.add(priced.price, priced.factor);
     account(event, priced);
+  }
+
+  void add_span(const CapturedEvent& event, Seconds begin, Seconds end) {
+    const auto index = static_cast<std::uint32_t>(&event - step_.events.data());
+    made_.spans.push_back({index, begin, end, live_});
   }
 
   // The compute stream ran its last op until last_end_, waits for other streams until `ready`, and
@@ -233,6 +241,10 @@ class Walk {
     tensors.highest = at_peak_;
     made_.memory = stage_memory(stack, {}, overheads, {}, tensors);
     made_.peak = made_.memory.total();
+    made_.overheads = made_.memory;
+    for (std::size_t i = 0; i < at_peak_.size(); ++i) {
+      made_.overheads.by_category[i] = made_.memory.by_category[i] - Bytes(at_peak_[i]);
+    }
     made_.capacity = machine_.profile.device.memory;
     made_.p_oom = probability_of_oom(stack, made_.capacity, made_.peak);
   }

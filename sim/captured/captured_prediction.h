@@ -34,6 +34,13 @@ struct CapturedTime {
   Seconds time;
 };
 
+// An op or a collective on its stream, with the memory in use when it begins.
+struct CapturedSpan {
+  std::uint32_t event = 0;  // into CapturedStep::events
+  Seconds begin, end;
+  std::array<double, kMemoryCategoryCount> bytes{};
+};
+
 struct CapturedPrediction {
   Seconds step, step_low, step_high;  // 90 % interval
   // Parts of the step: the compute stream runs ops, waits for collectives, or waits for the host.
@@ -48,6 +55,8 @@ struct CapturedPrediction {
   double p_oom = 0;
   double flops = 0;  // of GEMMs and attention
   Sources sources;
+  std::vector<CapturedSpan> spans;  // in the order in which the host issues them
+  StageMemory overheads;            // memory beside tensors
 };
 
 // Error if the cluster has fewer GPUs than the program has ranks.

@@ -9,6 +9,7 @@
 namespace tpsim {
 namespace {
 
+constexpr std::string_view kInductor = "inductor.";  // before names of fused kernels
 // Ops without operands that they read.
 constexpr auto kWriteOnly = words<13>(
     "zeros ones full arange zero_ fill_ ones_like zeros_like new_zeros new_ones full_like new_full "
@@ -117,11 +118,15 @@ KernelWork by_bytes(const CapturedKernel& kernel, std::string_view name) {
     read = read - kernel.in.front().bytes() + std::min(kernel.in.front().bytes(), written);
   }
   KernelWork work(WorkKind::kElementwise);
+  // Names of Inductor's kernels begin with their kind, and list the ops that were fused.
   const bool reduces =
-      std::any_of(kReductionWords.begin(), kReductionWords.end(),
-                  [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
+      kernel.op.starts_with(kInductor)
+          ? !name.starts_with("triton_poi")
+          : std::any_of(kReductionWords.begin(), kReductionWords.end(), [&](std::string_view word) {
+              return name.find(word) != std::string_view::npos;
+            });
   if (reduces) work.kind = WorkKind::kReduction;
-  work.record.bytes = read + written;
+  work.record.bytes = kernel.bytes > 0 ? static_cast<double>(kernel.bytes) : read + written;
   // Costs of these kinds follow from bytes alone: no profile has a sample of such dimensions.
   work.record.key = {reduces ? OpKind::kColumnSum : OpKind::kScale, DType::kUInt8, 0, {}};
   return work;
@@ -155,7 +160,7 @@ KernelWork work_of(const CapturedKernel& kernel) {
   if (name.starts_with("_fused_adam") || name.starts_with("_fused_sgd")) {
     work.kind = WorkKind::kOptimizer;
   } else if (!kernel.op.starts_with("aten.") && !kernel.op.starts_with("prims.") &&
-             !kernel.op.starts_with("fsdp.")) {
+             !kernel.op.starts_with("fsdp.") && !kernel.op.starts_with(kInductor)) {
     work.kind = WorkKind::kUnknown;
     work.is_rough = true;
   }

@@ -175,6 +175,12 @@ TEST_CASE("every report has the keys and types of its schema") {
            "simulate " + tiny + "--dp 4 --save other.json",
            "simulate " + tiny + "--dp 2 --zero 9",
            "simulate --program captures/llama_fsdp.json --cluster four-nodes --stack plain",
+           "simulate --program captures/llama_fsdp.json --cluster four-nodes --stack plain "
+           "--ranks 16 --accumulation 2 --trace timeline.json",
+           "simulate --ranks 16 " + tiny,
+           "compare captures/llama_fsdp.json captures/gpt2_ddp.json --cluster "
+           "four-nodes,four-nodes "
+           "--stack plain",
            "plan " + tiny + "--gpus 8 --top 3",
            "plan " + tiny + "--gpus 8 --loss-head eager,chunked",
            "plan " + tiny + "--gpus 8 --within 0.01ms",

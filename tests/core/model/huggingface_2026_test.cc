@@ -211,6 +211,16 @@ TEST_CASE("keys with the value that a model has anyway are ignored, others are r
   }
 }
 
+TEST_CASE("transformers 5 names the number of Qwen's experts num_local_experts") {
+  const auto model = parse_model(R"({"model_type": "qwen3_moe", "hidden_size": 64,
+      "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "vocab_size": 100, "num_local_experts": 4, "num_experts_per_tok": 2,
+      "moe_intermediate_size": 32})",
+                                 "config.json");
+  REQUIRE(model.ok());
+  CHECK(model->experts.count == 4);
+}
+
 TEST_CASE("Nemotron's layers are read as letters and as words") {
   const std::string sizes = R"({"model_type": "nemotron_h", "hidden_size": 64,
       "intermediate_size": 96, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,

@@ -2,8 +2,11 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <map>
 #include <numeric>
+#include <utility>
 
+#include "core/captured/scaled_step.h"
 #include "core/scenario/catalogue.h"
 #include "sim/captured/captured_prediction.h"
 
@@ -28,7 +31,7 @@ std::vector<CapturedStep> golden_steps() {
     if (entry.path().extension() != ".json") continue;
     steps.push_back(read_captured_step(entry.path()).value());
   }
-  REQUIRE(steps.size() == 4);
+  REQUIRE(steps.size() == 5);
   return steps;
 }
 
@@ -117,6 +120,63 @@ TEST_CASE("a collective hides behind ops unless an op waits for it") {
   CHECK(hidden.step / hidden.busy == Approx(1));
   CHECK(waits.exposed / wire == Approx(1));
   CHECK(waits.step / (hidden.busy + wire) == Approx(1));
+}
+
+TEST_CASE("captured steps of other ranks have the groups, shards and bytes of those ranks") {
+  const fs::path folder = fs::path(TPSIM_SOURCE_DIR) / "tests/captures";
+  const CapturedMachine machine = machine_of("dgx-h100");
+  for (const char* name : {"llama_fsdp.json", "gpt2_ddp.json"}) {
+    const CapturedStep step = read_captured_step(folder / name).value();
+    const CapturedStep wider = with_ranks(step, 32).value();
+    CHECK(wider.world == 32);
+    CHECK(wider.groups.front().size() == 32);
+    const CapturedPrediction before = predict_captured(step, machine).value();
+    const CapturedPrediction after = predict_captured(wider, machine).value();
+    const double share = std::string(name) == "llama_fsdp.json" ? 4 : 1;
+    CHECK(before.memory.by_category[0] / after.memory.by_category[0] ==
+          Approx(share).epsilon(0.001));
+    CHECK(after.collectives.front().time > before.collectives.front().time);
+    CHECK(predict_captured(with_ranks(wider, 8).value(), machine)->step / before.step ==
+          Approx(1).epsilon(0.001));
+    CHECK_THAT(with_ranks(step, 1).error().message, Catch::Contains("not a multiple of 1"));
+  }
+  const CapturedStep alone = read_captured_step(folder / "llama_bf16.json").value();
+  CHECK_THAT(with_ranks(alone, 8).error().message, Catch::Contains("no collective"));
+}
+
+TEST_CASE("micro-batches of a captured step keep one set of gradients") {
+  const CapturedMachine machine = machine_of("dgx-h100");
+  for (const CapturedStep& step : golden_steps()) {
+    const CapturedStep repeated = with_accumulation(step, 3).value();
+    std::map<std::uint32_t, bool> live;
+    for (const std::uint32_t one : repeated.live_at_start) live[one] = true;
+    for (const CapturedEvent& event : repeated.events) {
+      if (event.kind == Kind::kAllocate) CHECK_FALSE(std::exchange(live[event.index], true));
+      if (event.kind == Kind::kFree) CHECK(std::exchange(live[event.index], false));
+    }
+    const CapturedPrediction once = predict_captured(step, machine).value();
+    const CapturedPrediction thrice = predict_captured(repeated, machine).value();
+    CHECK(thrice.by_phase[0] <= 3.001 * once.by_phase[0]);  // norms of gradients come once
+    CHECK(thrice.by_phase[0] > 2.4 * once.by_phase[0]);
+    CHECK(thrice.by_phase[1] >= 3 * once.by_phase[1]);
+    CHECK(thrice.by_phase[2] == once.by_phase[2]);
+    CHECK(thrice.peak >= once.peak);
+    CHECK_FALSE(with_accumulation(repeated, 2).ok());
+  }
+}
+
+TEST_CASE("spans of a captured step do not overlap on a stream, and one has the peak") {
+  const CapturedMachine machine = machine_of("dgx-h100");
+  for (const CapturedStep& step : golden_steps()) {
+    const CapturedPrediction p = predict_captured(step, machine).value();
+    std::map<std::int64_t, Seconds> ends;
+    for (const CapturedSpan& span : p.spans) {
+      Seconds& end = ends[step.events[span.event].stream];
+      CHECK(span.begin >= end);
+      end = span.end;
+      CHECK(end <= p.step);
+    }
+  }
 }
 
 TEST_CASE("a captured step needs as many GPUs as it has ranks") {
