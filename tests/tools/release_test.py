@@ -13,7 +13,7 @@ sys.dont_write_bytecode = True
 
 import notice  # noqa: E402
 
-FOLDERS = ("campaigns", "clusters", "hub", "left_out", "microbench", "models", "profiles", "published_runs", "stacks", "strangers")
+FOLDERS = ("campaigns", "clusters", "hub", "left_out", "microbench", "models", "offers", "profiles", "published_runs", "stacks", "strangers")
 
 
 def text_of(path):
