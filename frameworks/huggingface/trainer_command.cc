@@ -189,7 +189,9 @@ Result<ImportedPlan> import_trainer_command(const LaunchCommand& command, const 
       add(key);
     }
     if (!states_any(kLengthKeys) && !states_any(kAnswerKeys) && !inputs.keeps_seq) {
-      std::find_if(std::begin(kLengthKeys), std::end(kLengthKeys), add);
+      for (const char* key : kLengthKeys) {
+        if (add(key)) break;
+      }
     }
   }
   TPSIM_TRY(ImportedPlan plan, import_trainer(FlatReader(std::move(settings)), file, all));

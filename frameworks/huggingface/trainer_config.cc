@@ -21,10 +21,6 @@
 namespace tpsim {
 namespace {
 
-constexpr const char* kWholeBits =
-    "tpsim models weights of 16 or 32 bits; with --set NAME=null the setting is ignored, and the "
-    "predicted memory is an upper bound";
-
 // Settings of adapters, which have no effect if all weights are trained.
 constexpr std::string_view kAdapterKeys = "lora_* peft_* loraplus_* qlora_* dora_*";
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "core/base/leading_number.h"
 #include "core/base/text.h"
 #include "core/software/launched_models.h"
 #include "frameworks/launch/facts.h"

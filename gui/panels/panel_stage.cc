@@ -22,7 +22,8 @@ void draw_lanes(Ui& ui, Rect rect, float left, const TimelineWindow& window,
   lay_out_timeline(lanes.timeline, lanes.index, window, lanes.exposed,
                    {ui.colors.span, ui.colors.panel}, {static_cast<int>(height - gap), 0}, rects);
   for (const TimelineRect& one : rects) {
-    const float top = rect.min.y + height * static_cast<float>(one.lane / 2);
+    const std::uint32_t stream = one.lane / 2;
+    const float top = rect.min.y + height * static_cast<float>(stream);
     const float usable = height - gap;
     const Rect box{{rect.min.x + one.left, top + usable * one.top},
                    {rect.min.x + one.right, top + usable * one.bottom}};

@@ -69,7 +69,7 @@ void add_phase(std::vector<StreamSpan>& spans, const LayerLanes& lanes, Phase wh
 }  // namespace
 
 std::vector<StreamSpan> stream_spans(LayerPricer& pricer, const Plan& plan,
-                                     const Timeline& timeline, std::optional<std::int64_t> only) {
+                                     const Timeline& timeline, std::optional<std::int64_t> stage) {
   const StageCut cut = stage_cut(plan.stage_layers, plan.degrees.pp, pricer.scenario().model);
   std::vector<std::vector<LayerRun>> chunks;
   for (const ChunkKind& kind : cut.chunks) {
@@ -86,10 +86,10 @@ std::vector<StreamSpan> stream_spans(LayerPricer& pricer, const Plan& plan,
   std::vector<StreamSpan> spans;
   for (const TimelineSpan& task : timeline.spans) {
     if (!is_task(task.kind) || task.micro_batch != 0) continue;
-    if (only && task.stage != *only) continue;
-    const StageKind& stage = *stages[static_cast<std::size_t>(task.stage)];
+    if (stage && task.stage != *stage) continue;
+    const StageKind& kind = *stages[static_cast<std::size_t>(task.stage)];
     const std::int64_t local = task.chunk / plan.degrees.pp;  // of the chunks of the stage
-    const std::int32_t chunk = stage.chunks[static_cast<std::size_t>(local)];
+    const std::int32_t chunk = kind.chunks[static_cast<std::size_t>(local)];
     const std::vector<LayerRun>& layers = chunks[static_cast<std::size_t>(chunk)];
     Seconds start;
     const auto add = [&](const LayerRun& layer) {
