@@ -178,7 +178,8 @@ def zero_memory(case):
     model = saved["model"]
     stack = case.tpsim.show("stack", report["stack"])["parts"]
     parts = {**stack, **saved.get("parts", {})}
-    if report["precision"] != "none" or parts.get("shard_group", "all") != "all" or report["offload"] != "none" or \
+    trains_all = case.options.get("--finetune", "full") == "full"
+    if not trains_all or report["precision"] != "none" or parts.get("shard_group", "all") != "all" or report["offload"] != "none" or \
             has_mtp(model) or parts.get("master_weights", "copy") in ("autocast", "none") or \
             parts.get("optimizer_kind", "adamw") != "adamw":
         raise Skip("no closed form here")
