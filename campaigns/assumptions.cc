@@ -72,9 +72,7 @@ void assumption_fields(Io& io, Assumptions& assumptions) {
           if constexpr (std::is_same_v<Io, FieldReader>) {
             // A missing key was already reported.
             if (text.empty()) return;
-            const bool names_offers =
-                row.assumption == Assumption::kPrice && !leading_number(text).has_value();
-            if (names_offers) {
+            if (names_offers(row.assumption, text)) {
               const Status priced = set_offered_price(assumptions, text);
               if (!priced.ok()) inner.reject("value", priced.error().message, priced.error().hint);
               return;
@@ -126,6 +124,10 @@ std::string option_of(Assumption assumption) {
   std::string name = "--" + std::string(row_of(assumption).key);
   std::replace(name.begin(), name.end(), '_', '-');
   return name;
+}
+
+bool names_offers(Assumption assumption, std::string_view text) {
+  return assumption == Assumption::kPrice && !text.empty() && !leading_number(text);
 }
 
 Result<double> parse_assumption(const AssumptionRow& row, std::string_view text) {

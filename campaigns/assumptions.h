@@ -52,6 +52,8 @@ std::string option_of(Assumption assumption);  // "--gpu-power"
 // Parses "400 W" as 400 for a row with unit W. Error with the expected format if the unit is
 // missing or different, or if the number is out of range.
 Result<double> parse_assumption(const AssumptionRow& row, std::string_view text);
+// Whether the text names rental offers (offered_price()) instead of a price.
+bool names_offers(Assumption assumption, std::string_view text);
 // Checks a number without unit. Error if the assumption has a unit.
 Result<double> assumption_value(const AssumptionRow& row, double value);
 // Inverse of parse_assumption(): "400 W".

@@ -21,18 +21,35 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def captured(case, cases, folder, gpu, world):
-    path = folder / f"{case}.json"
-    if path.exists():
-        return path
-    environment = dict(os.environ, PYTHONPATH=str(HERE.parent / "python"))
-    run = subprocess.run(
-        [sys.executable, "-m", "tpsim_capture", "--gpu", gpu, "--world", world, "--out", str(path), str(HERE / "torch_training.py"),
-         str(folder / "unused.csv"), "--only", case, "--cases", cases],
-        capture_output=True, text=True, env=environment, check=False)
-    if run.returncode != 0:
-        raise RuntimeError(run.stderr.strip().splitlines()[-1] if run.stderr.strip() else "no message")
+def run(*command):
+    """Returns what a command prints. The error has the last line that it printed."""
+    done = subprocess.run([str(one) for one in command], capture_output=True, text=True, check=False,
+                          env=dict(os.environ, PYTHONPATH=str(HERE.parent / "python")))
+    if done.returncode != 0:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
+    return done.stdout
+
+
+def capture(path, world, *words):
+    """Captures a script with its arguments into a file, unless the file is there."""
+    if not path.exists():
+        run(sys.executable, "-m", "tpsim_capture", "--world", world, "--out", path, *words)
     return path
+
+
+def predict(program, path, cluster):
+    return json.loads(run(program, "simulate", "--program", path, "--cluster", cluster, "--json"))
+
+
+def parse(parser):
+    """Returns the arguments, with those that all comparisons of captured steps have, and the folder of the steps."""
+    parser.add_argument("--program", default="build/release/tpsim")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--steps", type=pathlib.Path)
+    asked = parser.parse_args()
+    folder = asked.steps or pathlib.Path(tempfile.mkdtemp())
+    folder.mkdir(exist_ok=True)
+    return asked, folder
 
 
 def main():
@@ -41,23 +58,17 @@ def main():
     parser.add_argument("--cluster", required=True)
     parser.add_argument("--cases", default="first", help="list of torch_training.py")
     parser.add_argument("--gpu", default="h100")
-    parser.add_argument("--program", default="build/release/tpsim")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--steps", type=pathlib.Path)
-    asked = parser.parse_args()
-    folder = asked.steps or pathlib.Path(tempfile.mkdtemp())
-    folder.mkdir(exist_ok=True)
+    asked, folder = parse(parser)
     times, memories, held = [], [], 0
     print("case\tpredicted ms\tmeasured ms\terror %\tpredicted GiB\tmeasured GiB\terror %")
     for row in csv.DictReader(asked.runs.open()):
         if asked.only not in row["id"] or row["outcome"] != "ok":
             continue
         try:
-            path = captured(row["id"], asked.cases, folder, asked.gpu, row["gpus"])
-            report = json.loads(subprocess.run(
-                [asked.program, "simulate", "--program", str(path), "--cluster", asked.cluster, "--json"],
-                capture_output=True, text=True, check=True).stdout)
-        except (RuntimeError, subprocess.CalledProcessError) as error:
+            path = capture(folder / f"{row['id']}.json", row["gpus"], "--gpu", asked.gpu, HERE / "torch_training.py",
+                           folder / "unused.csv", "--only", row["id"], "--cases", asked.cases)
+            report = predict(asked.program, path, asked.cluster)
+        except RuntimeError as error:
             print(f"{row['id']}\tnot captured: {error}", flush=True)
             continue
         allocated = sum(size for kind, size in report["memory"].items() if kind not in ("context", "fragmentation"))

@@ -10,13 +10,9 @@ at the peak, and the MiB of collectives. Each cell is the lowered number and its
 """
 import argparse
 import json
-import os
-import pathlib
-import subprocess
-import sys
-import tempfile
 
-HERE = pathlib.Path(__file__).resolve().parent
+from capture_validation import capture, parse, predict, run
+
 DENSE = dict(hidden_size=1024, num_hidden_layers=4, num_attention_heads=16, num_key_value_heads=4, head_dim=64,
              intermediate_size=2816, vocab_size=32000, max_position_embeddings=2048, use_cache=False)
 MODELS = {
@@ -63,21 +59,11 @@ for _ in range(2):
 MEMORY = ("weights", "gradients", "optimizer", "activations")
 
 
-def run(*command):
-    done = subprocess.run([str(one) for one in command], capture_output=True, text=True, check=False,
-                          env=dict(os.environ, PYTHONPATH=str(HERE.parent / "python")))
-    if done.returncode != 0:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
-    return done.stdout
-
-
 def captured(program, folder, model, layout):
-    path, world = folder / f"{model}_{layout}.json", LAYOUTS[layout][0]
-    if not path.exists():
-        run(sys.executable, "-m", "tpsim_capture", "--world", world, "--out", path, folder / "train.py",
-            folder / f"{model}.config.json", layout)
+    path = capture(folder / f"{model}_{layout}.json", LAYOUTS[layout][0], folder / "train.py",
+                   folder / f"{model}.config.json", layout)
     step = json.loads(path.read_text())
-    report = json.loads(run(program, "simulate", "--program", path, "--cluster", "dgx-h100", "--json"))
+    report = predict(program, path, "dgx-h100")
     times = {row["what"]: 1e3 * row["seconds"] for row in report["ops"]}
     counts = [event[0] == "kernel" and event[2] != "optimizer" for event in step["events"]]
     moved = sum(event[6] for event in step["events"] if event[0] == "collective")
@@ -118,13 +104,7 @@ def lowered(program, folder, model, layout):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--program", default="build/release/tpsim")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--steps", type=pathlib.Path)
-    asked = parser.parse_args()
-    folder = asked.steps or pathlib.Path(tempfile.mkdtemp())
-    folder.mkdir(exist_ok=True)
+    asked, folder = parse(argparse.ArgumentParser())
     (folder / "train.py").write_text(SCRIPT)
     from transformers import AutoConfig
     heading = None

@@ -20,8 +20,12 @@ Result<T> named(Result<T> loaded, const char* option) {
 }  // namespace
 
 Result<CapturedAnswer> captured_answer(const CapturedRequest& request) {
-  CapturedAnswer answer;
-  TPSIM_TRY(answer.step, read_captured_step(request.path));
+  TPSIM_TRY(CapturedStep step, read_captured_step(request.path));
+  return captured_answer(request, std::move(step));
+}
+
+Result<CapturedAnswer> captured_answer(const CapturedRequest& request, CapturedStep step) {
+  CapturedAnswer answer{std::move(step), {}, {}};
   if (request.ranks > 0) {
     TPSIM_TRY(answer.step, with_ranks(std::move(answer.step), request.ranks));
   }

@@ -26,5 +26,7 @@ struct CapturedAnswer {
   CapturedPrediction predicted;
 };
 Result<CapturedAnswer> captured_answer(const CapturedRequest& request);
+// The same for a step that was read from the request's path.
+Result<CapturedAnswer> captured_answer(const CapturedRequest& request, CapturedStep step);
 
 }  // namespace tpsim::app

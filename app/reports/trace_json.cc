@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -207,8 +206,6 @@ void add_streams(EventList& events, const std::vector<StreamSpan>& spans) {
   }
 }
 
-Picoseconds picoseconds(Seconds time) { return std::llround(time.value() * 1e12); }
-
 JsonValue captured_json(const CapturedStep& step, const CapturedSpan& span, std::int64_t track) {
   const CapturedEvent& event = step.events[span.event];
   const std::string_view phase = kEnumNames<CapturedPhase>[static_cast<std::size_t>(event.phase)];
@@ -224,8 +221,8 @@ JsonValue captured_json(const CapturedStep& step, const CapturedSpan& span, std:
   return json_object({{"name", std::move(name)},
                       {"cat", phase},
                       {"ph", "X"},
-                      {"ts", microseconds(picoseconds(span.begin))},
-                      {"dur", microseconds(picoseconds(span.end - span.begin))},
+                      {"ts", microseconds(to_picoseconds(span.begin))},
+                      {"dur", microseconds(to_picoseconds(span.end - span.begin))},
                       {"pid", kProcess},
                       {"tid", track},
                       {"args", std::move(args)}});
@@ -251,7 +248,7 @@ std::string captured_trace_json(const CapturedStep& step, const CapturedPredicti
     events.add(captured_json(step, span, track));
     if (stream != 0) continue;
     events.add(
-        memory_json(predicted.overheads, {picoseconds(span.begin), span.bytes}, "memory, GiB"));
+        memory_json(predicted.overheads, {to_picoseconds(span.begin), span.bytes}, "memory, GiB"));
   }
   return document(events);
 }

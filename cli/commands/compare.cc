@@ -180,11 +180,12 @@ Result<Answer> compare_captured(const Arguments& arguments, const Terminal& term
   std::vector<std::string> names;
   const std::string stated = arguments["--cluster"].value_or("");
   for (const std::string& path : arguments.words()) {
+    TPSIM_TRY(const CapturedStep step, read_captured_step(path));
     std::string_view clusters = stated;
     do {
       TPSIM_TRY(CapturedRequest request, captured_request(arguments, path));
       request.cluster = cut_off(clusters, ",");
-      TPSIM_TRY(all.emplace_back(), captured_answer(request));
+      TPSIM_TRY(all.emplace_back(), captured_answer(request, step));
       names.push_back(column_name(path));
     } while (!clusters.empty());
   }

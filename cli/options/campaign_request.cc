@@ -4,7 +4,6 @@
 
 #include "cli/options/plan_requests.h"
 #include "cli/options/values.h"
-#include "core/base/leading_number.h"
 
 namespace tpsim::cli {
 namespace {
@@ -84,7 +83,7 @@ Result<StatedAssumptions> stated_assumptions(const Arguments& arguments) {
       continue;
     }
     const std::string text = arguments[opt].value_or("");
-    if (row.assumption == Assumption::kPrice && !text.empty() && !leading_number(text)) {
+    if (names_offers(row.assumption, text)) {
       stated.offers = text;
       continue;
     }

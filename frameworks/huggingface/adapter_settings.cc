@@ -38,7 +38,14 @@ constexpr ModuleNames kModules[] = {
     {kDown, "down_proj w2 fc2 dense_4h_to_h"},
 };
 
-constexpr std::string_view kYes = "true yes 1";
+std::string word_of(const FlatReader& in, std::string_view key) {
+  return in_lower_case(setting_value(in.all(), key, std::string()));
+}
+
+bool is_on(const FlatReader& in, std::string_view key) {
+  return matches_any(word_of(in, key), "true yes 1");
+}
+
 // Switches of LoRA in programs that call peft on their own. Their list of modules has no usual
 // value.
 constexpr const char* kOwnSwitches[] = {"use_lora", "use_peft_lora", "q_lora", "qlora"};
@@ -46,13 +53,10 @@ constexpr const char* kOwnSwitches[] = {"use_lora", "use_peft_lora", "q_lora", "
 // Whether a program trains adapters with its own names of settings. Without a switch, a rank means
 // that it does.
 bool uses_own_adapters(const FlatReader& in) {
-  const auto word_of = [&](const char* key) {
-    return in_lower_case(setting_value(in.all(), key, std::string()));
-  };
-  if (matches_any(word_of("full_finetuning"), kYes)) return false;
+  if (is_on(in, "full_finetuning")) return false;
   bool is_stated = false;
   for (const char* key : kOwnSwitches) {
-    if (matches_any(word_of(key), kYes)) return true;
+    if (is_on(in, key)) return true;
     is_stated |= matches_any(key, "use_*") && in.has(key);
   }
   return !is_stated && (in.has("lora_r") || in.has("lora_rank"));
@@ -60,17 +64,12 @@ bool uses_own_adapters(const FlatReader& in) {
 
 // Returns "lora", "qlora" or another word; empty if all weights are trained.
 std::string kind_of_adapter(const FlatReader& in) {
-  const auto word_of = [&](std::string_view key) {
-    return in_lower_case(setting_value(in.all(), key, std::string()));
-  };
-  const std::string adapter = word_of("adapter");
+  const std::string adapter = word_of(in, "adapter");
   if (!adapter.empty()) return matches_any(adapter, "none null false no") ? "" : adapter;
-  if (const std::string type = word_of("finetuning_type"); !type.empty()) {
+  if (const std::string type = word_of(in, "finetuning_type"); !type.empty()) {
     return type == "full" ? "" : type;
   }
-  if (const std::string use = word_of("use_peft"); !use.empty()) {
-    return matches_any(use, kYes) ? "lora" : "";
-  }
+  if (!word_of(in, "use_peft").empty()) return is_on(in, "use_peft") ? "lora" : "";
   return !in.has("base_model") && uses_own_adapters(in) ? "lora" : "";
 }
 
@@ -138,12 +137,7 @@ std::optional<std::int64_t> targets_of_modules(const std::vector<std::string>& m
 void read_adapters(FlatReader& in, ImportedPlan& result) {
   const std::string kind = kind_of_adapter(in);
   if (kind != "lora" && kind != "qlora") return;
-  const auto is_on = [&](const char* key) {
-    return matches_any(in_lower_case(setting_value(in.all(), key, std::string())), kYes);
-  };
-  for (const char* other : {"use_dora", "peft_use_dora"}) {
-    if (is_on(other)) return;
-  }
+  if (is_on(in, "use_dora") || is_on(in, "peft_use_dora")) return;
   for (const char* key : {"use_lora", "use_peft_lora", "full_finetuning"}) in.text(key);
   const std::vector<std::string> modules = modules_of(in);
   if (modules.empty()) {

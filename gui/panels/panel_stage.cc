@@ -101,7 +101,7 @@ std::string lane_text(const StageLanes& lanes, std::size_t lane, double seconds)
 
 void toggle_bands(Ui& ui) {
   std::int64_t& stage = ui.state.timeline.stage;
-  stage = stage >= 0 ? -1 : fullest_stage(ui.views.a->predicted.memory);
+  stage = stage >= 0 ? -1 : fullest_stage(ui.views.a->predicted.memory).stage;
 }
 
 void draw_stage_bands(Ui& ui, Rect rect, float left, const TimelineWindow& window,

@@ -299,8 +299,8 @@ Result<Drawing> plan_picture(const Scenario& scenario, const std::vector<Planned
   out.text(kMargin, 484, title, "One step of the fastest plan");
   draw_timeline(out, {kMargin + 54, 540, kWidth - kMargin, 716}, timeline);
   LayerPricer pricer(scenario);
-  TPSIM_TRY(const StageBands bands,
-            stage_bands(pricer, best.plan, timeline, fullest_stage(best.predicted.memory)));
+  const StageBands bands = stage_bands(pricer, best.plan, plan_costs(pricer, best.plan), timeline,
+                                       fullest_stage(best.predicted.memory));
   out.text(kMargin, 762, title,
            fmt::format("Kernels and memory of stage {}, the fullest", bands.stage));
   out.text(kWidth - kMargin, 762, words(12, colors().dim, Anchor::kEnd),

@@ -98,24 +98,24 @@ void add_shares(LaneWriter& out, const std::vector<StreamSpan>& kernels, const T
 
 }  // namespace
 
-std::int64_t fullest_stage(const std::vector<StageMemory>& memory) {
+const StageMemory& fullest_stage(const std::vector<StageMemory>& memory) {
   const auto fuller = [](const StageMemory& a, const StageMemory& b) {
     return a.total() < b.total();
   };
-  return std::max_element(memory.begin(), memory.end(), fuller)->stage;
+  return *std::max_element(memory.begin(), memory.end(), fuller);
 }
 
-Result<StageBands> stage_bands(LayerPricer& pricer, const Plan& plan, const Timeline& timeline,
-                               std::int64_t stage) {
+StageBands stage_bands(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs,
+                       const Timeline& timeline, const StageMemory& memory) {
   StageBands bands;
-  bands.stage = stage;
+  bands.stage = memory.stage;
   std::set<Stream> streams = {Stream::kCompute};
-  for (StreamSpan& span : stream_spans(pricer, plan, timeline, stage)) {
+  for (StreamSpan& span : stream_spans(pricer, plan, timeline, memory.stage)) {
     streams.insert(span.stream);
     bands.kernels[{span.chunk, span.task}].push_back(std::move(span));
   }
   for (const TimelineSpan& span : timeline.spans) {
-    if (span.stage != stage) continue;
+    if (span.stage != memory.stage) continue;
     bands.work.push_back(span);
     if (!is_task(span.kind)) streams.insert(stream_of(span.kind));
     if (is_task(span.kind) && span.micro_batch == 0) {
@@ -123,10 +123,10 @@ Result<StageBands> stage_bands(LayerPricer& pricer, const Plan& plan, const Time
     }
   }
   bands.streams.assign(streams.begin(), streams.end());
-  TPSIM_TRY(StepMemory memory, step_memory(pricer.scenario(), plan, stage));
-  bands.samples = std::move(memory.samples.front());
-  bands.overheads = memory.overheads.front();
-  bands.peak_gib = memory.peaks.front().total() / kGiB;
+  StageOverStep over_step = stage_over_step(pricer, plan, costs, timeline, memory);
+  bands.samples = std::move(over_step.samples);
+  bands.overheads = over_step.overheads;
+  bands.peak_gib = over_step.peak.total() / kGiB;
   return bands;
 }
 

@@ -9,8 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/result.h"
-#include "core/scenario/scenario.h"
 #include "gui/views/timeline_layout.h"
 #include "sim/memory/peak_memory.h"
 #include "sim/schedule/stage_lanes.h"
@@ -30,10 +28,11 @@ struct StageBands {
 };
 
 // Returns the stage with the highest memory.
-std::int64_t fullest_stage(const std::vector<StageMemory>& memory);
+const StageMemory& fullest_stage(const std::vector<StageMemory>& memory);
 
-Result<StageBands> stage_bands(LayerPricer& pricer, const Plan& plan, const Timeline& timeline,
-                               std::int64_t stage);
+// `timeline` and `costs`: of the plan. `memory`: of the stage, as predicted.
+StageBands stage_bands(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs,
+                       const Timeline& timeline, const StageMemory& memory);
 
 // The lanes in a time window as a timeline whose "stages" are streams. Time for which the stage
 // waits for a call is a span of its own; the part of a call that compute hides is not in `exposed`.

@@ -169,8 +169,9 @@ void ViewComputer::update_bands(std::int64_t stage) {
   stage = std::min(stage, a_->index.stages() - 1);
   if (views_.bands && views_.bands->stage == stage && bands_plan_ == a_) return;
   bands_plan_ = a_;
-  Result<StageBands> bands = stage_bands(*pricer_, a_->plan, a_->timeline, stage);
-  views_.bands = bands.ok() ? std::make_shared<const StageBands>(*std::move(bands)) : nullptr;
+  views_.bands = std::make_shared<const StageBands>(
+      stage_bands(*pricer_, a_->plan, a_->costs, a_->timeline,
+                  a_->predicted.memory[static_cast<std::size_t>(stage)]));
 }
 
 // Checking every value of every setting takes a third of a millisecond for a large mixture, so it

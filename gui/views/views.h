@@ -100,7 +100,7 @@ struct Views {
   double progress = 0;      // completed share of the search
   bool is_pricing = false;  // some alternatives of unstated inputs are not predicted yet
   bool is_stale = false;    // `found` and the plans belong to previous inputs
-  std::shared_ptr<const PlanView> a, b;     // null if there is no plan
+  std::shared_ptr<const PlanView> a, b;     // plans A and B; null: none
   std::shared_ptr<const StageBands> bands;  // of plan A's chosen stage; null if none is chosen
   // Values of each setting that has a control, for plan A with the present scenario.
   std::map<Setting, std::vector<KnobValue>> knobs;

@@ -132,30 +132,35 @@ void visit_memory(const Scenario& scenario, const Plan& plan, std::int64_t stage
   walk_memory(pricer, plan, plan_costs(pricer, plan), *timeline, stage, visit);
 }
 
-Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan,
-                               std::optional<std::int64_t> stage) {
+StageOverStep stage_over_step(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs,
+                              const Timeline& timeline, const StageMemory& memory) {
+  const auto walk = [&](auto& visitor) {
+    walk_memory(pricer, plan, costs, timeline, memory.stage,
+                [&](const MemoryEvent& event) { visitor.visit(event); });
+  };
+  SampledStage sampled;
+  walk(sampled);
+  Contents contents(sampled.peak_count());
+  walk(contents);
+  PeakMemory peak{.stage = memory.stage, .live = contents.take()};
+  if (contents.task() != kStepStart) peak.task = timeline.spans[contents.task()];
+  const StageMemory overheads = overheads_of(memory, peak.live);
+  add_overheads(peak, overheads);
+  std::stable_sort(peak.live.begin(), peak.live.end(),
+                   [](const LiveMemory& a, const LiveMemory& b) { return a.bytes > b.bytes; });
+  return {std::move(peak), sampled.take(), overheads};
+}
+
+Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan) {
   StepMemory step;
   TPSIM_TRY(step.timeline, simulate_timeline(scenario, plan));
   LayerPricer pricer(scenario);
   const PlanCosts costs = plan_costs(pricer, plan);
   for (const StageMemory& memory : memory_by_stage(scenario.stack, plan, costs)) {
-    if (stage && memory.stage != *stage) continue;
-    const auto walk = [&](auto& visitor) {
-      walk_memory(pricer, plan, costs, step.timeline, memory.stage,
-                  [&](const MemoryEvent& event) { visitor.visit(event); });
-    };
-    SampledStage sampled;
-    walk(sampled);
-    Contents contents(sampled.peak_count());
-    walk(contents);
-    PeakMemory peak{.stage = memory.stage, .live = contents.take()};
-    if (contents.task() != kStepStart) peak.task = step.timeline.spans[contents.task()];
-    step.overheads.push_back(overheads_of(memory, peak.live));
-    add_overheads(peak, step.overheads.back());
-    std::stable_sort(peak.live.begin(), peak.live.end(),
-                     [](const LiveMemory& a, const LiveMemory& b) { return a.bytes > b.bytes; });
-    step.peaks.push_back(std::move(peak));
-    step.samples.push_back(sampled.take());
+    StageOverStep stage = stage_over_step(pricer, plan, costs, step.timeline, memory);
+    step.peaks.push_back(std::move(stage.peak));
+    step.samples.push_back(std::move(stage.samples));
+    step.overheads.push_back(stage.overheads);
   }
   return step;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <array>
-#include <optional>
 #include <vector>
 
 #include "core/base/result.h"
@@ -51,8 +50,17 @@ struct StepMemory {
 void visit_memory(const Scenario& scenario, const Plan& plan, std::int64_t stage,
                   const MemoryVisitor& visit);
 
-// Returns the memory over one step, of all stages or of one. Errors are those of simulate().
-Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan,
-                               std::optional<std::int64_t> stage = {});
+// The memory of one stage: an element of each list of StepMemory.
+struct StageOverStep {
+  PeakMemory peak;
+  MemorySamples samples;
+  StageMemory overheads;
+};
+// `memory`: of the stage, by memory_by_stage().
+StageOverStep stage_over_step(LayerPricer& pricer, const Plan& plan, const PlanCosts& costs,
+                              const Timeline& timeline, const StageMemory& memory);
+
+// Returns the memory over one step. Errors are those of simulate().
+Result<StepMemory> step_memory(const Scenario& scenario, const Plan& plan);
 
 }  // namespace tpsim

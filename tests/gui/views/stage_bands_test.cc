@@ -59,21 +59,21 @@ TEST_CASE("a stage's lanes have the same times from afar and near, and memory it
     REQUIRE(timeline.ok());
     REQUIRE(predicted.ok());
     LayerPricer pricer(scenario);
+    const PlanCosts costs = plan_costs(pricer, plan);
     const double end = to_seconds(timeline->end).value();
     for (std::int64_t stage = 0; stage < plan.degrees.pp; ++stage) {
-      const auto bands = stage_bands(pricer, plan, *timeline, stage);
-      REQUIRE(bands.ok());
-      const auto near = times_of(*bands, lanes_in(*bands, {0, end, 1e7}));
-      const auto afar = times_of(*bands, lanes_in(*bands, {0, end, 300}));
+      const StageMemory& memory = predicted->memory[static_cast<std::size_t>(stage)];
+      const StageBands bands = stage_bands(pricer, plan, costs, *timeline, memory);
+      const auto near = times_of(bands, lanes_in(bands, {0, end, 1e7}));
+      const auto afar = times_of(bands, lanes_in(bands, {0, end, 300}));
       REQUIRE(near.size() == afar.size());
       for (const auto& [key, seconds] : near) {
         INFO(name_of(key.first) << " " << key.second);
         CHECK(afar.at(key) == Approx(seconds).epsilon(0.02).margin(1e-6 * end));
       }
-      const StageMemory& memory = predicted->memory[static_cast<std::size_t>(stage)];
       for (const double width : {7.0, 300.0, 1999.0}) {
         double most = 0;
-        for (const MemoryColumn& column : memory_columns(*bands, {0, end, width})) {
+        for (const MemoryColumn& column : memory_columns(bands, {0, end, width})) {
           double bytes = 0;
           for (const double part : column) bytes += part;
           most = std::max(most, bytes);
@@ -81,7 +81,7 @@ TEST_CASE("a stage's lanes have the same times from afar and near, and memory it
         CHECK(most == Approx(memory.total().value()).epsilon(1e-9));
       }
     }
-    CHECK(fullest_stage(predicted->memory) < plan.degrees.pp);
+    CHECK(fullest_stage(predicted->memory).stage < plan.degrees.pp);
   }
 }
 
@@ -91,7 +91,7 @@ TEST_CASE(
   REQUIRE(gui.run("wait\npress K\nwait") == "");
   REQUIRE(gui.views().bands != nullptr);
   const std::int64_t fullest = gui.views().bands->stage;
-  CHECK(fullest == fullest_stage(gui.views().a->predicted.memory));
+  CHECK(fullest == fullest_stage(gui.views().a->predicted.memory).stage);
   REQUIRE(gui.run("wheel timeline 40 0.3 0.1\nwait\nmove \"lanes of the stage\" 0.3 0.05\nwait") ==
           "");
   CHECK(gui.state().timeline.hovered.find("the compute stream") != std::string::npos);
