@@ -46,31 +46,12 @@ bool is_on(const FlatReader& in, std::string_view key) {
   return matches_any(word_of(in, key), "true yes 1");
 }
 
-// Switches of LoRA in programs that call peft on their own. Their list of modules has no usual
-// value.
-constexpr const char* kOwnSwitches[] = {"use_lora", "use_peft_lora", "q_lora", "qlora"};
+// Switches of LoRA in TRL and in programs that call peft on their own. The list of modules has a
+// usual value in TRL alone.
+constexpr const char* kSwitches[] = {"use_peft", "use_lora", "use_peft_lora", "q_lora", "qlora"};
 
-// Whether a program trains adapters with its own names of settings. Without a switch, a rank means
-// that it does.
-bool uses_own_adapters(const FlatReader& in) {
-  if (is_on(in, "full_finetuning")) return false;
-  bool is_stated = false;
-  for (const char* key : kOwnSwitches) {
-    if (is_on(in, key)) return true;
-    is_stated |= matches_any(key, "use_*") && in.has(key);
-  }
-  return !is_stated && (in.has("lora_r") || in.has("lora_rank"));
-}
-
-// Returns "lora", "qlora" or another word; empty if all weights are trained.
-std::string kind_of_adapter(const FlatReader& in) {
-  const std::string adapter = word_of(in, "adapter");
-  if (!adapter.empty()) return matches_any(adapter, "none null false no") ? "" : adapter;
-  if (const std::string type = word_of(in, "finetuning_type"); !type.empty()) {
-    return type == "full" ? "" : type;
-  }
-  if (!word_of(in, "use_peft").empty()) return is_on(in, "use_peft") ? "lora" : "";
-  return !in.has("base_model") && uses_own_adapters(in) ? "lora" : "";
+bool says_none(const std::string& word) {
+  return word.empty() || matches_any(word, "none null false no 0");
 }
 
 // The modules of the file. Without a list, peft's default for models of the LLaMA family; none if a
@@ -120,6 +101,25 @@ std::int64_t trained_parts(FlatReader& in) {
 
 }  // namespace
 
+std::optional<std::string> kind_of_adapter(const FlatReader& in) {
+  if (in.has("adapter")) {
+    const std::string adapter = word_of(in, "adapter");
+    return says_none(adapter) ? "" : adapter;
+  }
+  if (const std::string type = word_of(in, "finetuning_type"); !type.empty()) {
+    return type == "full" ? "" : type;
+  }
+  if (is_on(in, "full_finetuning")) return "";
+  bool is_off = in.has("peft") && says_none(word_of(in, "peft"));
+  for (const char* key : kSwitches) {
+    if (is_on(in, key)) return "lora";
+    is_off |= matches_any(key, "use_*") && in.has(key);
+  }
+  if (is_off || in.has("base_model")) return "";
+  if (in.has("lora_r") || in.has("lora_rank")) return "lora";
+  return std::nullopt;
+}
+
 std::optional<std::int64_t> targets_of_modules(const std::vector<std::string>& modules) {
   std::int64_t all = 0;
   for (const std::string& module : modules) {
@@ -135,7 +135,7 @@ std::optional<std::int64_t> targets_of_modules(const std::vector<std::string>& m
 }
 
 void read_adapters(FlatReader& in, ImportedPlan& result) {
-  const std::string kind = kind_of_adapter(in);
+  const std::string kind = kind_of_adapter(in).value_or("");
   if (kind != "lora" && kind != "qlora") return;
   if (is_on(in, "use_dora") || is_on(in, "peft_use_dora")) return;
   for (const char* key : {"use_lora", "use_peft_lora", "full_finetuning"}) in.text(key);

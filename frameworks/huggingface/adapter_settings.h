@@ -16,6 +16,11 @@ namespace tpsim {
 // names of common models; nothing if a module is unknown.
 std::optional<std::int64_t> targets_of_modules(const std::vector<std::string>& modules);
 
+// Returns "lora", "qlora" or another word of the file's own; empty if it says that all weights are
+// trained; nothing if it does not say. axolotl trains all weights unless an adapter is named, TRL
+// unless use_peft is on. A rank without any switch means LoRA.
+std::optional<std::string> kind_of_adapter(const FlatReader& in);
+
 // Reads the adapters of a Trainer's file into the parts of the plan. Leaves settings that tpsim
 // does not model, which the caller then refuses: DoRA, other adapters, unknown modules. Does
 // nothing if the file has no adapter.

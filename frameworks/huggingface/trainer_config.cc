@@ -24,27 +24,8 @@ namespace {
 // Settings of adapters, which have no effect if all weights are trained.
 constexpr std::string_view kAdapterKeys = "lora_* peft_* loraplus_* qlora_* dora_*";
 
-// Whether all weights are trained. axolotl trains all weights unless an adapter is named, TRL
-// unless use_peft is on, and LLaMA-Factory only if finetuning_type is full.
-bool says_full_training(const FlatReader& in) {
-  const auto word_of = [&](std::string_view key) -> std::optional<std::string> {
-    const FlatSetting* const found = find_setting(in.all(), key);
-    if (found == nullptr) return std::nullopt;
-    return in_lower_case(found->value);
-  };
-  const auto is_none = [](const std::string& word) {
-    return word.empty() || matches_any(word, "none null false no");
-  };
-  if (word_of("finetuning_type") == "full") return true;
-  for (const char* key : {"use_peft", "use_lora", "use_peft_lora"}) {
-    if (const auto use = word_of(key)) return is_none(*use);
-  }
-  if (const auto peft = word_of("peft")) return is_none(*peft);
-  return in.has("base_model") && is_none(word_of("adapter").value_or(""));
-}
-
 void leave_out_unused_adapter(FlatReader& in, std::vector<std::string>& outside) {
-  if (!says_full_training(in)) return;
+  if (kind_of_adapter(in) != "") return;
   std::erase_if(in.left(), [&](const FlatSetting& one) {
     if (!matches_any(one.key, kAdapterKeys)) return false;
     add_outside(one.key, outside);

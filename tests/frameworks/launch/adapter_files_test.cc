@@ -36,9 +36,10 @@ TEST_CASE("settings of an adapter that is not trained are ignored") {
   const std::string axolotl = "base_model: llama-2-7b\nmicro_batch_size: 2\nsequence_len: 2048\n";
   const std::string factory =
       "model_name_or_path: llama-2-7b\nper_device_train_batch_size: 2\nstage: sft\n";
-  for (const std::string& text : {axolotl, axolotl + "adapter:\n", axolotl + "adapter: null\n",
-                                  factory + "finetuning_type: full\n",
-                                  factory + "use_peft: false\n", factory + "peft: None\n"}) {
+  for (const std::string& text :
+       {axolotl, axolotl + "adapter:\n", axolotl + "adapter: null\n",
+        factory + "finetuning_type: full\n", factory + "use_peft: false\n",
+        factory + "peft: None\n", factory + "adapter: none\n"}) {
     INFO(text);
     const ImportedPlan plan = read(with(text));
     CHECK(plan.plan.micro_batch == 2);
@@ -145,6 +146,10 @@ TEST_CASE("adapters of axolotl, TRL and LLaMA-Factory are planned") {
   CHECK(part(trl, StackPart::kFinetune) == "lora");
   CHECK(part(trl, StackPart::kLoraRank) == "16");
   CHECK(part(trl, StackPart::kLoraTargets) == "q_proj,v_proj");
+  const ImportedPlan own = read(import_config(
+      {"own.yml", axolotl + "use_lora: true\nlora_r: 4\nlora_target_modules: [q_proj]\n"}, on(8)));
+  CHECK(part(own, StackPart::kFinetune) == "lora");
+  CHECK(part(own, StackPart::kLoraRank) == "4");
   const ImportedPlan tuned = read(
       import_config({"factory.yml", factory + "stage: sft\nfinetuning_type: lora\nlora_rank: 8\n"
                                               "lora_target: all\nquantization_bit: 8\n"},
