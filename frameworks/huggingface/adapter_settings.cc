@@ -46,8 +46,8 @@ bool is_on(const FlatReader& in, std::string_view key) {
   return matches_any(word_of(in, key), "true yes 1");
 }
 
-// Switches of LoRA in TRL and in programs that call peft on their own. The list of modules has a
-// usual value in TRL alone.
+// Switches of LoRA in TRL and in programs that call peft on their own. The first use_* decides;
+// the last two mean LoRA if they are on, and nothing if they are off.
 constexpr const char* kSwitches[] = {"use_peft", "use_lora", "use_peft_lora", "q_lora", "qlora"};
 
 bool says_none(const std::string& word) {
@@ -102,20 +102,21 @@ std::int64_t trained_parts(FlatReader& in) {
 }  // namespace
 
 std::optional<std::string> kind_of_adapter(const FlatReader& in) {
-  if (in.has("adapter")) {
-    const std::string adapter = word_of(in, "adapter");
+  if (const std::string adapter = word_of(in, "adapter"); !adapter.empty()) {
     return says_none(adapter) ? "" : adapter;
   }
   if (const std::string type = word_of(in, "finetuning_type"); !type.empty()) {
     return type == "full" ? "" : type;
   }
   if (is_on(in, "full_finetuning")) return "";
-  bool is_off = in.has("peft") && says_none(word_of(in, "peft"));
   for (const char* key : kSwitches) {
     if (is_on(in, key)) return "lora";
-    is_off |= matches_any(key, "use_*") && in.has(key);
+    if (matches_any(key, "use_*") && in.has(key)) {
+      const std::string word = word_of(in, key);
+      return says_none(word) ? "" : word;
+    }
   }
-  if (is_off || in.has("base_model")) return "";
+  if (in.has("peft") ? says_none(word_of(in, "peft")) : in.has("base_model")) return "";
   if (in.has("lora_r") || in.has("lora_rank")) return "lora";
   return std::nullopt;
 }

@@ -47,7 +47,8 @@ TEST_CASE("settings of an adapter that is not trained are ignored") {
   }
   for (const std::string& text :
        {axolotl + "adapter: llama-adapter\n", factory + "use_peft: true\nuse_dora: true\n",
-        factory + "finetuning_type: freeze\n", factory}) {
+        factory + "finetuning_type: freeze\n", factory, factory + "use_peft: maybe\n",
+        axolotl + "use_lora: maybe\n"}) {
     INFO(text);
     CHECK_THAT(refused(with(text)).message, Catch::Contains("lora_r: 8"));
   }
@@ -140,12 +141,15 @@ TEST_CASE("adapters of axolotl, TRL and LLaMA-Factory are planned") {
   CHECK(part(qlora, StackPart::kLoraDropout) == "5");
   CHECK(part(qlora, StackPart::kLoraTargets) == "all-linear");
   CHECK(part(qlora, StackPart::kTrainedParts) == "embedding,head");
-  const ImportedPlan trl = read(import_config(
-      {"trl.yml", factory + "use_peft: true\nlora_target_modules:\n  - q_proj\n  - v_proj\n"},
-      on(8)));
-  CHECK(part(trl, StackPart::kFinetune) == "lora");
-  CHECK(part(trl, StackPart::kLoraRank) == "16");
-  CHECK(part(trl, StackPart::kLoraTargets) == "q_proj,v_proj");
+  for (const char* unset : {"", "adapter:\n"}) {
+    const ImportedPlan trl = read(import_config(
+        {"trl.yml",
+         factory + unset + "use_peft: true\nlora_target_modules:\n  - q_proj\n  - v_proj\n"},
+        on(8)));
+    CHECK(part(trl, StackPart::kFinetune) == "lora");
+    CHECK(part(trl, StackPart::kLoraRank) == "16");
+    CHECK(part(trl, StackPart::kLoraTargets) == "q_proj,v_proj");
+  }
   const ImportedPlan own = read(import_config(
       {"own.yml", axolotl + "use_lora: true\nlora_r: 4\nlora_target_modules: [q_proj]\n"}, on(8)));
   CHECK(part(own, StackPart::kFinetune) == "lora");
